@@ -1,0 +1,77 @@
+#pragma once
+/*
+ * A source: one thing an agent samples. It is a const table of functions in one file,
+ * agentd/source-NAME.c. A source knows no schedule, no plan and no presentation; it reads counters
+ * and stores them raw. To add one: this table in a new file, a line in agentd/source-list.c, rows
+ * in lib/metric-list.h, a fixture and a test.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/block.h"
+#include "lib/facts.h"
+#include "lib/metric.h"
+
+/* Where to read; passed in, so that a captured tree can be replayed. Strings outlive the source. */
+struct source_options {
+        const char *root;         /* "" or a folder that holds proc/ and sys/ of another machine */
+        const char *osd_folders;  /* "osd": colon-separated folders of admin sockets, e.g.
+                                     /var/run/ceph */
+        const char *ceph_conf;    /* "ceph": /etc/ceph/ceph.conf */
+        const char *ceph_name;    /* "ceph": client.strata */
+        const char *ceph_keyring; /* "ceph": or "" for the library's default */
+};
+
+/*
+ * One row. All pointers belong to the source and stay valid until its next collect. When
+ * @generation is the same as in the row before, entities and columns are the same too.
+ */
+struct sample {
+        uint64_t generation;
+        const struct block_entity *entities;
+        uint32_t n_entities;
+        const struct block_column *columns;
+        uint32_t n_columns;
+        const uint64_t *values;    /* [n_columns] */
+        const uint8_t *present;    /* [n_entities]; NULL when all are present */
+        int64_t time_us;           /* Unix time at which the counters were really read */
+        uint64_t facts_generation; /* changes when add_facts would say something new */
+        uint32_t failures;         /* entities or parts that failed; the reason was reported once by
+                                      report() */
+};
+
+/* Where a source tells a change of state ("osd.3: socket refuses", "osd.3: answers again"), one
+ * line per change. */
+struct source_report {
+        void (*line)(void *userdata, int level, const char *text);
+        void *userdata;
+};
+
+struct source;
+
+struct source_class {
+        enum source_id id;
+        /* collect may wait for another program: it runs on the source's own thread. */
+        bool may_wait;
+        uint64_t deadline_us; /* at most this long for one collect; 0 for those that do not wait */
+        int (*open)(const struct source_options *options, const struct source_report *report,
+                struct source **ret);
+        /*
+         * Reads one row. @deadline_us is CLOCK_MONOTONIC microseconds. Does not allocate while
+         * entities stay. -EAGAIN: nothing to read now (no OSD here); not a failure. Else -errno: no
+         * row this time.
+         */
+        int (*collect)(struct source *source, uint64_t deadline_us, struct sample *ret);
+        /*
+         * Adds what the source knows to @facts (devices; clusters). Called on the thread of
+         * collect, after the first collect and whenever facts_generation changes. NULL when the
+         * source has no facts.
+         */
+        int (*add_facts)(struct source *source, struct facts *facts);
+        void (*close)(struct source *source); /* NULL is accepted */
+};
+
+/* The source class, or -ENOENT. For "ceph" the module strata-source-ceph.so is loaded (librados
+ * comes with it): -ENOTSUP when missing. */
+int source_class_get(enum source_id id, const struct source_class **ret);

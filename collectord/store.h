@@ -1,0 +1,144 @@
+#pragma once
+/*
+ * The store: blocks, facts and plans. Blocks are kept as they came. `struct store` holds the only
+ * write connection and belongs to the loop thread; any number of `struct store_reader` read a
+ * consistent state from other threads, one thread each. Narrow on purpose, so that a second back
+ * end is one file. This header names no SQLite.
+ *
+ * Common errors: -EIO the medium failed, -ENOSPC full, -EROFS read-only, -EACCES no permission,
+ * -EBADMSG the file is damaged or not a store, -EPROTONOSUPPORT a newer schema, -ENOMEM, -ETIME
+ * over the time budget.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/block.h"
+#include "lib/cleanup.h"
+#include "lib/id.h"
+#include "lib/metric.h"
+
+struct store;
+struct store_reader;
+
+/* Makes the folder's store when there is none. *ret_message: one sentence naming the file, freed by
+ * the caller. */
+int store_open(const char *folder, struct store **ret, char **ret_message);
+struct store *store_close(struct store *store);
+DEFINE_CLEANUP(store, struct store *, store_close)
+
+int store_reader_open(const char *folder, struct store_reader **ret);
+struct store_reader *store_reader_close(struct store_reader *reader);
+DEFINE_CLEANUP(store_reader, struct store_reader *, store_reader_close)
+/* Queries on @reader fail with -ETIME after @deadline_us (CLOCK_MONOTONIC). 0 is no limit. */
+void store_reader_set_deadline(struct store_reader *reader, uint64_t deadline_us);
+
+/* ---- writing: loop thread only ---- */
+
+/* Opens a transaction unless one is open. All store_put_* need one. */
+int store_begin(struct store *store);
+/* Durable when it returns 0 (synchronous=FULL). */
+int store_commit(struct store *store);
+int store_rollback(struct store *store);
+/* Undo of one request within the group's transaction. */
+int store_savepoint(struct store *store);
+int store_savepoint_release(struct store *store);
+int store_savepoint_rollback(struct store *store);
+
+#define STORE_DUPLICATE 1
+/*
+ * @bytes is one checked block. 0 stored; STORE_DUPLICATE: the same block is there already, nothing
+ * changed; -EEXIST: a block of this name (host, boot, source, sequence) with other content is
+ * there.
+ */
+int store_put_block(struct store *store, const struct block_header *header, const uint8_t *bytes,
+        size_t size, int64_t now_us);
+
+struct store_agent_update {
+        struct id host;
+        int64_t now_us;
+        int64_t clock_offset_us; /* agent minus collector; INT64_MIN unknown */
+        uint64_t plan_revision;
+        uint64_t backlog_rows;
+};
+int store_put_agent(struct store *store, const struct store_agent_update *update);
+
+/* @json: canonical text of lib/facts.h. */
+int store_put_facts(struct store *store, const struct id *host, const char *json, int64_t now_us);
+
+/* @host NULL is "*". @json NULL removes. *ret_revision: the new, store-wide growing revision. */
+int store_put_plan(
+        struct store *store, const struct id *host, const char *json, uint64_t *ret_revision);
+
+/* Removes at most @limit blocks that end before @before_us. *ret_removed > 0: call again. */
+int store_retain(struct store *store, int64_t before_us, uint32_t limit, uint32_t *ret_removed);
+
+/* ---- reading ---- */
+
+struct store_block {
+        struct id host;
+        enum source_id source;
+        int64_t first_us, last_us;
+        const uint8_t *bytes; /* valid during the call */
+        size_t size;
+};
+/* < 0 ends the iteration and is returned. */
+typedef int (*store_block_function)(void *userdata, const struct store_block *block);
+/*
+ * All blocks of @source (of @host unless NULL) that touch [from_us, to_us], plus for each (host,
+ * source) the nearest block before @from_us, so that the window's edge can be interpolated. Ordered
+ * by host, then first_us.
+ */
+int store_read_blocks(struct store_reader *reader, enum source_id source, const struct id *host,
+        int64_t from_us, int64_t to_us, store_block_function function, void *userdata);
+
+struct store_facts {
+        struct id host;
+        int64_t updated_us;
+        const char *json;
+};
+typedef int (*store_facts_function)(void *userdata, const struct store_facts *facts);
+int store_read_facts(struct store_reader *reader, store_facts_function function, void *userdata);
+/* Grows with every store_put_facts that changed something: a reader's key for its caches. */
+int store_read_facts_version(struct store_reader *reader, uint64_t *ret);
+
+struct store_agent {
+        struct id host;
+        int64_t first_seen_us, last_seen_us;
+        int64_t clock_offset_us;
+        uint64_t plan_revision, backlog_rows, blocks, rows, dropped_rows;
+};
+typedef int (*store_agent_function)(void *userdata, const struct store_agent *agent);
+int store_read_agents(struct store_reader *reader, store_agent_function function, void *userdata);
+
+struct store_stream {
+        struct id host;
+        enum source_id source;
+        int64_t first_us, last_us; /* of all its blocks */
+        uint64_t interval_us;      /* of the newest block */
+        uint64_t blocks, rows;
+};
+typedef int (*store_stream_function)(void *userdata, const struct store_stream *stream);
+int store_read_streams(struct store_reader *reader, store_stream_function function, void *userdata);
+
+/* Gaps that agents reported (rows dropped), touching [from_us, to_us]. */
+struct store_gap {
+        struct id host;
+        enum source_id source;
+        int64_t first_us, last_us;
+        uint64_t rows;
+};
+typedef int (*store_gap_function)(void *userdata, const struct store_gap *gap);
+int store_read_gaps(struct store_reader *reader, int64_t from_us, int64_t to_us,
+        store_gap_function function, void *userdata);
+
+/* @host NULL is "*". *ret_json (freed by the caller) or -ENOENT. */
+int store_read_plan(struct store_reader *reader, const struct id *host, char **ret_json,
+        uint64_t *ret_revision);
+typedef int (*store_plan_function)(
+        void *userdata, const struct id *host_or_null, const char *json, uint64_t revision);
+int store_read_plans(struct store_reader *reader, store_plan_function function, void *userdata);
+
+/* Bytes of all files of the store. */
+int store_read_size(struct store_reader *reader, uint64_t *ret_bytes);

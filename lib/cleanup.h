@@ -1,0 +1,50 @@
+#pragma once
+/*
+ * Ownership at the declaration. CLEANUP(name) on a local calls name_cleanup(&local) at scope end;
+ * STEAL(x) hands the value on and leaves NULL behind. DEFINE_CLEANUP(name, type, free) makes
+ * name_cleanup for a pointer type whose free function accepts NULL.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CLEANUP(name) __attribute__((cleanup(name##_cleanup)))
+
+#define STEAL(x)                                                                                   \
+        ({                                                                                         \
+                __typeof__(x) steal_ = (x);                                                        \
+                (x) = NULL;                                                                        \
+                steal_;                                                                            \
+        })
+
+#define DEFINE_CLEANUP(name, type, free_function)                                                  \
+        static inline void name##_cleanup(type *p)                                                 \
+        {                                                                                          \
+                if (*p)                                                                            \
+                        free_function(*p);                                                         \
+        }
+
+static inline void str_cleanup(char **p)
+{
+        free(*p);
+}
+
+/* For any heap pointer: CLEANUP(mem) uint8_t *buffer = malloc(n); */
+static inline void mem_cleanup(void *p)
+{
+        free(*(void **)p);
+}
+
+/* For a file descriptor; negative means none. */
+static inline void fd_cleanup(int *fd)
+{
+        if (*fd >= 0)
+                close(*fd);
+}
+
+static inline void file_cleanup(FILE **f)
+{
+        if (*f)
+                fclose(*f);
+}

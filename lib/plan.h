@@ -1,0 +1,50 @@
+#pragma once
+/*
+ * The plan: what the collector tells an agent to sample. Travels as JSON (docs/api.md, "Plan") and
+ * is pure data here. A plan that does not validate is refused as a whole, with one sentence.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "lib/cleanup.h"
+#include "lib/metric.h"
+
+#define PLAN_INTERVAL_MIN_US 100000ull     /* 100 ms: below, the pool statistics mean nothing */
+#define PLAN_INTERVAL_MAX_US 3600000000ull /* 1 hour */
+#define PLAN_METRICS_MAX 1024u
+
+struct plan_source {
+        bool enabled;
+        uint64_t interval_us;
+        uint64_t count;    /* samples to take, then stop; 0 goes on for ever */
+        int64_t start_us;  /* Unix time of the first sample; 0 is at once */
+        uint16_t *metrics; /* ascending metric ids; NULL and 0 mean all of the source */
+        uint32_t n_metrics;
+};
+
+struct plan {
+        uint64_t revision; /* grows with every change; 0 is the built-in default */
+        struct plan_source sources[SOURCE_MAX_]; /* by enum source_id; SOURCE_NONE is unused */
+};
+
+/* The built-in plan: diskstats, host, osd and agent each second... see lib/plan.c; ceph off. */
+void plan_init(struct plan *plan);
+void plan_done(struct plan *plan);
+DEFINE_CLEANUP(plan_object, struct plan *, plan_done)
+
+/* Deep copy into an uninitialised @ret. -ENOMEM. */
+int plan_copy(const struct plan *plan, struct plan *ret);
+
+/*
+ * Reads "revision" and "sources" of @json over the built-in plan; a source that is not named keeps
+ * the default. -EINVAL: *ret_message (freed by the caller) is one sentence that names the field.
+ * @ret is written on success only. -ENOMEM.
+ */
+int plan_from_json(const json_t *json, struct plan *ret, char **ret_message);
+/* A new reference in *ret. -ENOMEM. */
+int plan_to_json(const struct plan *plan, json_t **ret);
+/* Whether @metric (of @source) is wanted. */
+bool plan_wants(const struct plan_source *source, uint16_t metric);
