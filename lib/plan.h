@@ -30,10 +30,18 @@ struct plan {
         struct plan_source sources[SOURCE_MAX_]; /* by enum source_id; SOURCE_NONE is unused */
 };
 
-/* The built-in plan: diskstats, host, osd and agent each second... see lib/plan.c; ceph off. */
+/* The built-in plan: diskstats and osd each second, host and agent every 10 s; ceph is off (5 s once
+ * it is on). */
 void plan_init(struct plan *plan);
+/* Frees what is inside; a plan of zeroes ({0}) is accepted, and is what remains. */
 void plan_done(struct plan *plan);
-DEFINE_CLEANUP(plan_object, struct plan *, plan_done)
+
+/* CLEANUP(plan) struct plan plan = {0}; for a plan on the stack. To hand the content on: copy the
+ * struct, then memset the local to zero. */
+static inline void plan_cleanup(struct plan *plan)
+{
+        plan_done(plan);
+}
 
 /* Deep copy into an uninitialised @ret. -ENOMEM. */
 int plan_copy(const struct plan *plan, struct plan *ret);
