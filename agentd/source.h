@@ -15,12 +15,13 @@
 
 /* Where to read; passed in, so that a captured tree can be replayed. Strings outlive the source. */
 struct source_options {
-        const char *root;         /* "" or a folder that holds proc/ and sys/ of another machine */
-        const char *osd_folders;  /* "osd": colon-separated folders of admin sockets, e.g.
-                                     /var/run/ceph */
-        const char *ceph_conf;    /* "ceph": /etc/ceph/ceph.conf */
-        const char *ceph_name;    /* "ceph": client.strata */
-        const char *ceph_keyring; /* "ceph": or "" for the library's default */
+        const char *root;          /* "" or a folder that holds proc/ and sys/ of another machine */
+        const char *osd_folders;   /* "osd": colon-separated folders of admin sockets, e.g.
+                                      /var/run/ceph */
+        const char *ceph_conf;     /* "ceph": /etc/ceph/ceph.conf */
+        const char *ceph_name;     /* "ceph": client.strata */
+        const char *ceph_keyring;  /* "ceph": or "" for the library's default */
+        const char *module_folder; /* "ceph": where strata-source-ceph.so lies */
 };
 
 /*
@@ -72,6 +73,8 @@ struct source_class {
         void (*close)(struct source *source); /* NULL is accepted */
 };
 
-/* The source class, or -ENOENT. For "ceph" the module strata-source-ceph.so is loaded (librados
- * comes with it): -ENOTSUP when missing. */
+/*
+ * The source class, or -ENOENT. Open of "ceph" loads the module strata-source-ceph.so from
+ * options->module_folder (librados comes with it): -ENOTSUP when missing.
+ */
 int source_class_get(enum source_id id, const struct source_class **ret);
