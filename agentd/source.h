@@ -13,6 +13,8 @@
 #include "lib/facts.h"
 #include "lib/metric.h"
 
+struct agent_counters;
+
 /* Where to read; passed in, so that a captured tree can be replayed. Strings outlive the source. */
 struct source_options {
         const char *root;          /* "" or a folder that holds proc/ and sys/ of another machine */
@@ -22,6 +24,7 @@ struct source_options {
         const char *ceph_name;     /* "ceph": client.strata */
         const char *ceph_keyring;  /* "ceph": or "" for the library's default */
         const char *module_folder; /* "ceph": where strata-source-ceph.so lies */
+        const struct agent_counters *agent; /* "agent": what the agent counted of itself, or NULL */
 };
 
 /*
