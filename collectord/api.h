@@ -35,6 +35,7 @@ struct api_request {
         size_t body_size;
         enum api_role role;
         struct id host;       /* of an agent's token */
+        bool elected;         /* an agent's: it is to sample its cluster */
         int64_t now_us;       /* Unix time at receipt */
         uint64_t deadline_us; /* CLOCK_MONOTONIC */
 };
@@ -49,14 +50,23 @@ struct api_response {
 };
 
 void api_response_done(struct api_response *response);
+/* Static strings; what finds no room is left out. */
+void api_add_header(struct api_response *response, const char *name, const char *value);
 
 /* The value of a query parameter, or NULL. */
 const char *api_parameter(const struct api_request *request, const char *name);
+/* The value of a header (lower-case @name), or NULL. */
+const char *api_header(const struct api_request *request, const char *name);
+/* The last segment of the path, "{host}" in the route table. */
+const char *api_path_tail(const struct api_request *request);
 
 /* Fills a problem document (RFC 9457) and returns 0, so that handlers end with `return
  * api_problem(...)`. */
 __attribute__((format(printf, 4, 5))) int api_problem(const struct api_request *request,
         struct api_response *response, unsigned status, const char *format, ...);
+/* The same with more members; takes the reference @extra. */
+__attribute__((format(printf, 5, 6))) int api_problem_with(const struct api_request *request,
+        struct api_response *response, unsigned status, json_t *extra, const char *format, ...);
 /* The problem document for an error of the store or of a query: 503, 507, 500 with a sentence. */
 int api_problem_errno(const struct api_request *request, struct api_response *response, int error);
 /* Takes the reference @json. */
@@ -65,8 +75,8 @@ int api_json(struct api_response *response, unsigned status, json_t *json);
 int api_text(struct api_response *response, unsigned status, char *text, size_t size);
 
 /*
- * Time and step parameters as docs/api.md, "Windows". On bad input the response is a problem
- * document and 1 is returned.
+ * Parsers of query parameters, docs/api.md. On bad input the response is a problem document that
+ * names the parameter and its value, and 1 is returned; else 0 and *ret is written. -ENOMEM.
  */
 struct api_window {
         int64_t from_us, to_us; /* to_us - from_us is a multiple of step_us */
@@ -74,15 +84,45 @@ struct api_window {
         uint32_t n;
 };
 #define API_WINDOWS_MAX 11000u
+#define API_STEP_MIN_US 100000ull
+/* "Windows": from, to and step. @default_from is as a user would write it ("-15m"). */
 int api_parse_window(const struct api_request *request, struct api_response *response,
         const char *default_from, struct api_window *ret);
+/* from and to alone: one window, n = 1. */
+int api_parse_range(const struct api_request *request, struct api_response *response,
+        const char *default_from, struct api_window *ret);
+/* @choices: words separated by spaces; *ret_index counts them from 0. @fallback (one of them) when
+ * the parameter is not given; NULL makes it required. */
+int api_parse_choice(const struct api_request *request, struct api_response *response,
+        const char *name, const char *choices, const char *fallback, unsigned *ret_index);
+/* A number between @min and @max. */
+int api_parse_number(const struct api_request *request, struct api_response *response,
+        const char *name, uint64_t fallback, uint64_t min, uint64_t max, uint64_t *ret);
+/* An id such as a cluster's fsid; all zero when not given. "none" is all zero with *ret_none (may
+ * be NULL) set. */
+int api_parse_id(const struct api_request *request, struct api_response *response, const char *name,
+        struct id *ret, bool *ret_none);
+
+/*
+ * Lists are paged by key, so that what comes or goes between two pages moves nothing: rows are
+ * ordered by a text key, a page has the rows after @after, and the answer's "cursor" is the last
+ * row's key, or null on the last page.
+ */
+struct api_page {
+        uint32_t limit;    /* 1..1000 */
+        const char *after; /* "" on the first page; belongs to the request */
+};
+#define API_PAGE_DEFAULT 100u
+#define API_PAGE_MAX 1000u
+int api_parse_page(
+        const struct api_request *request, struct api_response *response, struct api_page *ret);
 
 /* A read-only handler: runs on a worker thread with its own reader. 0 (response filled) or -errno.
  */
 typedef int (*api_read_function)(struct store_reader *reader, const struct api_request *request,
         struct api_response *response);
 
-/* Query handlers, collectord/api-*.c */
+/* Query handlers, collectord/api-*.c; collectord/route.c has their paths and parameters. */
 int api_series(struct store_reader *reader, const struct api_request *request,
         struct api_response *response);
 int api_ratio(struct store_reader *reader, const struct api_request *request,
@@ -102,4 +142,6 @@ int api_pools(struct store_reader *reader, const struct api_request *request,
 int api_plans(struct store_reader *reader, const struct api_request *request,
         struct api_response *response);
 int api_plan(struct store_reader *reader, const struct api_request *request,
+        struct api_response *response);
+int api_metrics(struct store_reader *reader, const struct api_request *request,
         struct api_response *response);
