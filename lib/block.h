@@ -27,7 +27,10 @@
 #define BLOCK_HEADER_BYTES 128u     /* fixed part, readable without decompression */
 
 enum block_flags {
-        /* No rows: the agent dropped header.rows rows between first_us and last_us (a gap). */
+        /*
+         * No rows: the agent dropped header.rows rows (any number) between first_us and last_us, which
+         * the caller gives. A gap has neither entities nor columns; those given are not encoded.
+         */
         BLOCK_FLAG_GAP = 1 << 0,
 };
 
@@ -108,13 +111,17 @@ uint32_t block_get_n_entities(const struct block *block);
 const struct block_entity *block_get_entity(const struct block *block, uint32_t index);
 uint32_t block_get_n_columns(const struct block *block);
 const struct block_column *block_get_columns(const struct block *block);
-/* [header.rows] */
+/* [header.rows]; NULL for a gap. */
 const int64_t *block_get_times(const struct block *block);
 /* The column of @metric of @entity; -ENOENT when the block has none. */
 int block_find_column(
         const struct block *block, uint32_t entity, uint16_t metric, uint32_t *ret_column);
 bool block_is_present(const struct block *block, uint32_t entity, uint32_t row);
-/* Decodes one column alone into @ret[header.rows]. -EBADMSG when its bytes are damaged. */
+/*
+ * Decodes one column alone into @ret[header.rows]; also on failure @ret may have been written to.
+ * Where the entity is absent the value before is repeated, or the first one that is present.
+ * -EBADMSG when its bytes are damaged, -ENOENT when there is no such column.
+ */
 int block_read_column(const struct block *block, uint32_t column, uint64_t *ret);
 
 /* The hash over entities and columns that stands in the header. */
