@@ -249,6 +249,8 @@ static char *read_line(char *line, int size, void *userdata)
                 }
                 line[length++] = (char)c;
         }
+        if (c == EOF && ferror(reading->file))
+                fail(reading, -errno, "reading failed: %s", strerror(errno));
         if (c == EOF && length == 0)
                 return NULL;
         line[length] = '\0';
@@ -343,8 +345,6 @@ static int read_file(struct reading *reading)
         }
         if (line == -2)
                 fail(reading, -ENOMEM, "out of memory");
-        if (reading->error == 0 && ferror(reading->file))
-                fail(reading, -EIO, "reading failed: %s", strerror(errno));
         return reading->error;
 }
 

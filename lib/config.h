@@ -23,13 +23,14 @@ struct config_key {
         enum config_type type;
         size_t offset;             /* of the field in the struct */
         const char *default_value; /* as it would stand in the file */
-        uint64_t min, max;         /* numbers only; in the field's unit */
+        uint64_t min, max;         /* numbers only; in the field's unit; max 0 is no limit */
 };
 
 /*
  * Fills @object from the file at @path; @path NULL gives the defaults. On failure *ret_message is a
  * sentence the caller frees ("/etc/strata/agentd.conf:7: unknown key 'intervall' in section
- * [agent]"). -ENOENT, -EACCES: file cannot be read. -EINVAL: its content is wrong. -ENOMEM.
+ * [agent]"). -ENOENT, -EACCES, -EISDIR: the file cannot be read. -EINVAL: its content is wrong.
+ * -ENOMEM.
  * @keys ends with a row whose section is NULL. Strings set so far stay owned by @object on failure.
  */
 int config_load(const char *path, const struct config_key *keys, void *object, char **ret_message);

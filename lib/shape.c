@@ -225,7 +225,7 @@ static json_t *write_text(const char *text)
 
         if (json)
                 return json;
-        copy = strdup(text);
+        copy = strdup(text ? text : "");
         for (char *p = copy; p && *p; p++)
                 if ((unsigned char)*p >= 0x80)
                         *p = '?';
