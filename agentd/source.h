@@ -81,3 +81,11 @@ struct source_class {
  * options->module_folder (librados comes with it): -ENOTSUP when missing.
  */
 int source_class_get(enum source_id id, const struct source_class **ret);
+
+/* The line of each source in agentd/source-list.c. */
+extern const struct source_class source_diskstats;
+extern const struct source_class source_host;
+extern const struct source_class source_osd;
+/* What the module strata-source-ceph.so exports. */
+#define SOURCE_CEPH_SYMBOL "source_ceph"
+extern const struct source_class source_ceph;
