@@ -6,8 +6,9 @@
  * end is one file. This header names no SQLite.
  *
  * Common errors: -EIO the medium failed, -ENOSPC full, -EROFS read-only, -EACCES no permission,
- * -EBADMSG the file is damaged or not a store, -EPROTONOSUPPORT a newer schema, -ENOMEM, -ETIME
- * over the time budget.
+ * -EBADMSG the file is damaged or not a store, -EPROTONOSUPPORT a newer schema, -EBUSY another
+ * process has it, -ENOMEM, -ETIME over the time budget. After one of these from a store_put_* the
+ * whole transaction is lost: store_rollback.
  */
 
 #include <stdbool.h>
@@ -33,6 +34,13 @@ struct store_reader *store_reader_close(struct store_reader *reader);
 DEFINE_CLEANUP(store_reader, struct store_reader *, store_reader_close)
 /* Queries on @reader fail with -ETIME after @deadline_us (CLOCK_MONOTONIC). 0 is no limit. */
 void store_reader_set_deadline(struct store_reader *reader, uint64_t deadline_us);
+
+/* The calls between begin and end see one state of the store, whatever is committed meanwhile. */
+int store_reader_begin(struct store_reader *reader);
+void store_reader_end(struct store_reader *reader);
+
+/* Bytes that the store may take; past it writing gives -ENOSPC. 0 is no limit. */
+int store_set_limit(struct store *store, uint64_t bytes);
 
 /* ---- writing: loop thread only ---- */
 
@@ -67,11 +75,13 @@ int store_put_agent(struct store *store, const struct store_agent_update *update
 /* @json: canonical text of lib/facts.h. */
 int store_put_facts(struct store *store, const struct id *host, const char *json, int64_t now_us);
 
-/* @host NULL is "*". @json NULL removes. *ret_revision: the new, store-wide growing revision. */
+/* @host NULL is "*". @json NULL removes; -ENOENT when there is none. *ret_revision: the new,
+ * store-wide growing revision. */
 int store_put_plan(
         struct store *store, const struct id *host, const char *json, uint64_t *ret_revision);
 
-/* Removes at most @limit blocks that end before @before_us. *ret_removed > 0: call again. */
+/* Removes at most @limit blocks, and gaps, that end before @before_us, in a transaction of its own.
+ * *ret_removed > 0: call again. */
 int store_retain(struct store *store, int64_t before_us, uint32_t limit, uint32_t *ret_removed);
 
 /* ---- reading ---- */

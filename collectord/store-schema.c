@@ -1,0 +1,220 @@
+/*
+ * The store's file: opening it, its schema and what SQLite's codes mean. One database with 4 KiB
+ * pages (small commits write small frames), WAL and synchronous=FULL (a commit survives a power
+ * cut). The schema's version is SQLite's user_version; each row of migrations leads to the next.
+ */
+#include "collectord/store-private.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define APPLICATION_ID 0x53747261 /* "Stra" */
+#define BUSY_TIMEOUT_MS 1000      /* a reader meets the writer only in recovery and checkpoints */
+
+/* clang-format off */
+static const char *const migrations[] = {
+        /* 1. Times are Unix microseconds; ids are 16 bytes. A run is one boot of one stream: its
+         * sequence numbers are unique. total_* count what ever came, blocks and rows what is kept.
+         * span_us is the longest block's, so that a range need not look further back. */
+        "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+        "INSERT INTO meta VALUES ('plan_revision', 0), ('facts_version', 0);"
+        "CREATE TABLE stream(id INTEGER PRIMARY KEY, host BLOB NOT NULL, source INTEGER NOT NULL,"
+        "  first_us INTEGER, last_us INTEGER, interval_us INTEGER NOT NULL DEFAULT 0,"
+        "  span_us INTEGER NOT NULL DEFAULT 0, blocks INTEGER NOT NULL DEFAULT 0,"
+        "  rows INTEGER NOT NULL DEFAULT 0, total_blocks INTEGER NOT NULL DEFAULT 0,"
+        "  total_rows INTEGER NOT NULL DEFAULT 0, dropped_rows INTEGER NOT NULL DEFAULT 0,"
+        "  UNIQUE(host, source));"
+        "CREATE INDEX stream_source ON stream(source, host);"
+        "CREATE TABLE run(id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, boot BLOB NOT NULL,"
+        "  UNIQUE(stream, boot));"
+        "CREATE TABLE block(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, sequence INTEGER NOT NULL,"
+        "  stream INTEGER NOT NULL, first_us INTEGER NOT NULL, last_us INTEGER NOT NULL,"
+        "  rows INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(run, sequence));"
+        "CREATE INDEX block_time ON block(stream, first_us, last_us);"
+        "CREATE INDEX block_age ON block(last_us);"
+        "CREATE TABLE gap(id INTEGER PRIMARY KEY, run INTEGER NOT NULL, sequence INTEGER NOT NULL,"
+        "  stream INTEGER NOT NULL, first_us INTEGER NOT NULL, last_us INTEGER NOT NULL,"
+        "  rows INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE(run, sequence));"
+        "CREATE INDEX gap_age ON gap(last_us);"
+        "CREATE TABLE agent(host BLOB PRIMARY KEY, first_seen_us INTEGER NOT NULL,"
+        "  last_seen_us INTEGER NOT NULL, clock_offset_us INTEGER, plan_revision INTEGER NOT NULL,"
+        "  backlog_rows INTEGER NOT NULL) WITHOUT ROWID;"
+        "CREATE TABLE facts(host BLOB PRIMARY KEY, updated_us INTEGER NOT NULL, json TEXT NOT NULL);"
+        "CREATE TABLE plan(host BLOB PRIMARY KEY, revision INTEGER NOT NULL, json TEXT NOT NULL);",
+};
+/* clang-format on */
+#define SCHEMA_VERSION ((int)(sizeof(migrations) / sizeof(migrations[0])))
+
+static int medium_errno(sqlite3 *db)
+{
+        int error = sqlite3_system_errno(db);
+
+        switch (error) {
+        case EFBIG: /* RLIMIT_FSIZE, or a file system that cannot hold larger files */
+        case EDQUOT:
+        case ENOSPC:
+                return -ENOSPC;
+        case EROFS:
+        case EACCES:
+        case ENOENT:
+                return -error;
+        case EPERM:
+                return -EACCES;
+        default:
+                return -EIO;
+        }
+}
+
+int store_errno(sqlite3 *db, int code)
+{
+        switch (code & 0xff) {
+        case SQLITE_OK:
+        case SQLITE_ROW:
+        case SQLITE_DONE:
+                return 0;
+        case SQLITE_NOMEM:
+                return -ENOMEM;
+        case SQLITE_FULL:
+                return -ENOSPC;
+        case SQLITE_READONLY:
+                return -EROFS;
+        case SQLITE_PERM:
+                return -EACCES;
+        case SQLITE_CANTOPEN:
+        case SQLITE_IOERR:
+                return medium_errno(db);
+        case SQLITE_CORRUPT:
+        case SQLITE_NOTADB:
+                return -EBADMSG;
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED:
+                return -EBUSY;
+        case SQLITE_INTERRUPT:
+                return -ETIME;
+        default:
+                return -EIO;
+        }
+}
+
+int store_execute(sqlite3 *db, const char *sql)
+{
+        return store_errno(db, sqlite3_exec(db, sql, NULL, NULL, NULL));
+}
+
+int store_prepare(sqlite3 *db, const char *const *sql, size_t n, sqlite3_stmt **statements)
+{
+        for (size_t i = 0; i < n; i++) {
+                int code = sqlite3_prepare_v3(
+                        db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &statements[i], NULL);
+
+                if (code != SQLITE_OK)
+                        return store_errno(db, code);
+        }
+        return 0;
+}
+
+int store_open_database(const char *folder, bool write, sqlite3 **ret)
+{
+        CLEANUP(str) char *path = NULL;
+        sqlite3 *db = NULL;
+        int r;
+
+        if (asprintf(&path, "%s/" STORE_FILE, folder) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        /* Made here, so that its mode does not hang on the umask alone: SQLite's own would be 0644.
+         */
+        if (write) {
+                CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+                if (fd < 0)
+                        return -errno;
+        }
+        r = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+        if (r == SQLITE_OK) {
+                sqlite3_extended_result_codes(db, 1);
+                sqlite3_busy_timeout(db, BUSY_TIMEOUT_MS);
+                r = sqlite3_exec(db,
+                        write ? "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                                "PRAGMA journal_size_limit=67108864; PRAGMA cache_size=-65536"
+                              : "PRAGMA query_only=1; PRAGMA cache_size=-16384;"
+                                "PRAGMA mmap_size=1073741824",
+                        NULL, NULL, NULL);
+        }
+        if (r != SQLITE_OK) {
+                r = db ? store_errno(db, r) : -ENOMEM;
+                sqlite3_close(db);
+                return r;
+        }
+        *ret = db;
+        return 0;
+}
+
+static int read_pragma(sqlite3 *db, const char *sql, int *ret)
+{
+        sqlite3_stmt *statement = NULL;
+        int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+
+        if (code == SQLITE_OK)
+                code = sqlite3_step(statement);
+        if (code == SQLITE_ROW)
+                *ret = sqlite3_column_int(statement, 0);
+        sqlite3_finalize(statement);
+        return code == SQLITE_ROW ? 0 : code == SQLITE_DONE ? -EIO : store_errno(db, code);
+}
+
+static int apply(sqlite3 *db, int version)
+{
+        char sql[96];
+        int r;
+
+        snprintf(sql, sizeof(sql), "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT",
+                APPLICATION_ID, version);
+        r = store_execute(db, "BEGIN IMMEDIATE");
+        if (r < 0)
+                return r;
+        r = store_execute(db, migrations[version - 1]);
+        if (r == 0)
+                r = store_execute(db, sql);
+        if (r < 0)
+                (void)store_execute(db, "ROLLBACK");
+        return r;
+}
+
+int store_migrate(sqlite3 *db, const char *path, char **ret_message)
+{
+        int version, application, tables, r;
+
+        r = read_pragma(db, "PRAGMA user_version", &version);
+        if (r < 0)
+                return r;
+        r = read_pragma(db, "PRAGMA application_id", &application);
+        if (r < 0)
+                return r;
+        r = read_pragma(db, "SELECT count(*) FROM sqlite_schema", &tables);
+        if (r < 0)
+                return r;
+        if (application != APPLICATION_ID && (tables > 0 || version > 0)) {
+                if (asprintf(ret_message, "%s: is a database of another program", path) < 0)
+                        *ret_message = NULL;
+                return -EBADMSG;
+        }
+        if (version > SCHEMA_VERSION) {
+                if (asprintf(ret_message,
+                            "%s: was written by a newer strata-collectord (schema %d, this one "
+                            "knows %d)",
+                            path, version, SCHEMA_VERSION) < 0)
+                        *ret_message = NULL;
+                return -EPROTONOSUPPORT;
+        }
+        for (; version < SCHEMA_VERSION; version++) {
+                r = apply(db, version + 1);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
