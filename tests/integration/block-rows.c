@@ -1,0 +1,80 @@
+/*
+ * Lists the rows of encoded blocks, so that a test can count them without the collector's help.
+ * Reads blocks, one after the other, from standard input; prints a line a row:
+ *     HOST BOOT SOURCE SEQUENCE TIME_US INTERVAL_US
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/block.h"
+#include "lib/cleanup.h"
+
+#define INPUT_MAX (1u << 30) /* a test's whole store */
+
+static int read_all(FILE *file, uint8_t **ret, size_t *ret_size)
+{
+        size_t size = 0, room = 1u << 20, n;
+        uint8_t *bytes = malloc(room), *more;
+
+        if (!bytes)
+                return -ENOMEM;
+        while ((n = fread(bytes + size, 1, room - size, file)) > 0) {
+                size += n;
+                if (size < room)
+                        continue;
+                more = room < INPUT_MAX ? realloc(bytes, room * 2) : NULL;
+                if (!more) {
+                        free(bytes);
+                        return -EFBIG;
+                }
+                bytes = more;
+                room *= 2;
+        }
+        *ret = bytes;
+        *ret_size = size;
+        return 0;
+}
+
+static int print_rows(const uint8_t *bytes, size_t size)
+{
+        CLEANUP(block) struct block *block = NULL;
+        const struct block_header *header;
+        char host[ID_TEXT_MAX], boot[ID_TEXT_MAX];
+        int r;
+
+        r = block_open(bytes, size, &block);
+        if (r < 0)
+                return r;
+        header = block_get_header(block);
+        if (header->flags & BLOCK_FLAG_GAP)
+                return 0;
+        id_format(&header->host, host);
+        id_format(&header->boot, boot);
+        for (uint32_t row = 0; row < header->rows; row++)
+                printf("%s %s %u %" PRIu64 " %" PRId64 " %" PRIu64 "\n", host, boot, header->source,
+                        header->sequence, block_get_times(block)[row], header->interval_us);
+        return 0;
+}
+
+int main(void)
+{
+        uint8_t *bytes = NULL;
+        size_t size = 0, at = 0, one;
+        struct block_header header;
+        int r;
+
+        r = read_all(stdin, &bytes, &size);
+        while (r == 0 && at < size) {
+                r = block_peek(bytes + at, size - at, &header, &one);
+                if (r == 0)
+                        r = print_rows(bytes + at, one);
+                at += one;
+        }
+        if (r < 0)
+                fprintf(stderr, "block at byte %zu: %s\n", at, strerror(-r));
+        free(bytes);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
