@@ -1,0 +1,292 @@
+#include "agentd/host-process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#define SEARCH_US 30000000u /* between searches */
+/*
+ * Most searches look at new processes only. One in ten looks at all, since a process may have been
+ * seen between fork and exec.
+ */
+#define SEARCHES_FULL 10u
+#define PROCESS_NAME "ceph-osd"
+#define PIDS_MAX (4u << 20) /* PID_MAX_LIMIT */
+#define COMMAND_MAX 4096u   /* the id stands among the first arguments */
+#define STAT_MAX 1024u      /* 52 numbers */
+
+struct host_processes {
+        char *root;
+        struct host_process *items;
+        size_t n;
+        uint32_t *seen; /* process ids of the last search, ascending */
+        size_t n_seen;
+        uint64_t searched_us;
+        unsigned searches;
+        bool searched;
+};
+
+int host_processes_new(const char *root, struct host_processes **ret)
+{
+        CLEANUP(host_processes) struct host_processes *processes = calloc(1, sizeof(*processes));
+
+        if (!processes)
+                return -ENOMEM;
+        processes->root = strdup(root);
+        processes->items = calloc(HOST_PROCESSES_MAX, sizeof(*processes->items));
+        if (!processes->root || !processes->items)
+                return -ENOMEM;
+        *ret = STEAL(processes);
+        return 0;
+}
+
+struct host_processes *host_processes_free(struct host_processes *processes)
+{
+        if (!processes)
+                return NULL;
+        for (size_t i = 0; i < processes->n; i++)
+                close(processes->items[i].file);
+        free(processes->items);
+        free(processes->seen);
+        free(processes->root);
+        free(processes);
+        return NULL;
+}
+
+static ssize_t file_read(int folder, const char *name, char *ret, size_t size)
+{
+        CLEANUP(fd) int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+        ssize_t n;
+
+        if (fd < 0)
+                return -errno;
+        n = read(fd, ret, size - 1);
+        if (n < 0)
+                return -errno;
+        ret[n] = '\0';
+        return n;
+}
+
+/* The value of "-i 3", "-i3", "--id 3" or "--id=3" when @argument is that option. */
+static const char *option_value(const char *argument, const char *next, const char *name)
+{
+        size_t length = strlen(name);
+
+        if (strncmp(argument, name, length) != 0)
+                return NULL;
+        if (argument[length] == '\0')
+                return next;
+        if (name[1] != '-')
+                return argument + length;
+        return argument[length] == '=' ? argument + length + 1 : NULL;
+}
+
+static void id_note(struct host_process *process, const char *value)
+{
+        if (strncmp(value, "osd.", 4) == 0)
+                value += 4;
+        if (isdigit((unsigned char)*value) && strspn(value, "0123456789") == strlen(value) &&
+                strlen(value) <= 10)
+                snprintf(process->name, sizeof(process->name), "osd.%s", value);
+}
+
+/* Arguments, each with a NUL behind it, as in "ceph-osd -f --cluster ceph --id 3". */
+static int command_parse(const char *command, size_t size, struct host_process *process)
+{
+        static const char *const id_options[] = {"-i", "--id", "-n", "--name"};
+        static const char *const cluster_options[] = {"--fsid", "--cluster"};
+        const char *end = command + size, *value;
+
+        for (const char *argument = command; argument < end; argument += strlen(argument) + 1) {
+                const char *next = argument + strlen(argument) + 1;
+
+                next = next < end ? next : "";
+                for (size_t i = 0; i < sizeof(id_options) / sizeof(id_options[0]); i++) {
+                        value = option_value(argument, next, id_options[i]);
+                        if (value)
+                                id_note(process, value);
+                }
+                for (size_t i = 0; i < sizeof(cluster_options) / sizeof(cluster_options[0]); i++) {
+                        value = option_value(argument, next, cluster_options[i]);
+                        if (value && strcmp(value, "ceph") != 0)
+                                snprintf(process->identity, sizeof(process->identity), "%.63s",
+                                        value);
+                }
+        }
+        return process->name[0] ? 0 : -ENOENT;
+}
+
+/*
+ * "5845 (ceph-osd) S 1 ...": the name may hold anything, so that fields count from the last ')'.
+ * utime is field 14, stime 15, num_threads 20, starttime 22, rss (pages) 24.
+ */
+static int stat_parse(const char *text, uint64_t *ret_values, uint64_t *ret_start_ticks)
+{
+        const char *rest = strrchr(text, ')');
+        uint64_t user, system, threads, start, pages;
+
+        if (!rest || sscanf(rest,
+                             ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64
+                             " %*s %*s %*s %*s %" SCNu64 " %*s %" SCNu64 " %*s %" SCNu64,
+                             &user, &system, &threads, &start, &pages) != 5)
+                return -EBADMSG;
+        ret_values[0] = user;
+        ret_values[1] = system;
+        ret_values[2] = pages * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+        ret_values[3] = threads;
+        *ret_start_ticks = start;
+        return 0;
+}
+
+static int process_read(struct host_process *process)
+{
+        char text[STAT_MAX];
+        ssize_t n = pread(process->file, text, sizeof(text) - 1, 0);
+
+        if (n < 0)
+                return -errno;
+        text[n] = '\0';
+        return stat_parse(text, process->values, &process->start_ticks);
+}
+
+static bool is_known(const struct host_processes *processes, uint32_t pid)
+{
+        for (size_t i = 0; i < processes->n; i++)
+                if (processes->items[i].pid == pid)
+                        return true;
+        return false;
+}
+
+/* 1 when @pid is an OSD that was not known. */
+static int process_add(struct host_processes *processes, int proc, uint32_t pid)
+{
+        struct host_process process = {.pid = pid, .file = -1};
+        char path[64], text[COMMAND_MAX];
+        ssize_t n;
+
+        if (processes->n >= HOST_PROCESSES_MAX)
+                return 0;
+        snprintf(path, sizeof(path), "%" PRIu32 "/comm", pid);
+        n = file_read(proc, path, text, sizeof(text));
+        if (n <= 0 || strcmp(text, PROCESS_NAME "\n") != 0 || is_known(processes, pid))
+                return 0;
+        snprintf(path, sizeof(path), "%" PRIu32 "/cmdline", pid);
+        n = file_read(proc, path, text, sizeof(text));
+        if (n <= 0 || command_parse(text, (size_t)n, &process) < 0)
+                return 0;
+        snprintf(path, sizeof(path), "%" PRIu32 "/stat", pid);
+        process.file = openat(proc, path, O_RDONLY | O_CLOEXEC);
+        if (process.file < 0)
+                return 0;
+        if (process_read(&process) < 0) {
+                close(process.file);
+                return 0;
+        }
+        processes->items[processes->n++] = process;
+        return 1;
+}
+
+static bool seen_before(const struct host_processes *processes, uint32_t pid, size_t *hint)
+{
+        while (*hint < processes->n_seen && processes->seen[*hint] < pid)
+                (*hint)++;
+        return *hint < processes->n_seen && processes->seen[*hint] == pid;
+}
+
+static int pid_note(uint32_t **pids, size_t *n, uint32_t pid)
+{
+        if ((*n & (*n - 1)) == 0) {
+                uint32_t *grown = reallocarray(*pids, *n ? *n * 2 : 1, sizeof(**pids));
+
+                if (!grown)
+                        return -ENOMEM;
+                *pids = grown;
+        }
+        (*pids)[(*n)++] = pid;
+        return 0;
+}
+
+/* /proc lists processes in the order of their ids. 1 when a new OSD is there. */
+static int search(struct host_processes *processes, bool full)
+{
+        CLEANUP(mem) uint32_t *pids = NULL;
+        size_t n = 0, hint = 0;
+        char path[PATH_MAX];
+        struct dirent *entry;
+        int r = 0, found = 0;
+        DIR *folder;
+
+        snprintf(path, sizeof(path), "%s/proc", processes->root);
+        folder = opendir(path);
+        if (!folder)
+                return 0;
+        while (r == 0 && n < PIDS_MAX && (entry = readdir(folder))) {
+                uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+                if (pid == 0)
+                        continue;
+                r = pid_note(&pids, &n, pid);
+                if (r == 0 && (full || !seen_before(processes, pid, &hint)))
+                        found |= process_add(processes, dirfd(folder), pid);
+        }
+        closedir(folder);
+        if (r < 0)
+                return r;
+        free(processes->seen);
+        processes->seen = STEAL(pids);
+        processes->n_seen = n;
+        return found;
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+        const struct host_process *x = a, *y = b;
+        int order = strverscmp(x->name, y->name);
+
+        return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* Two clusters may have an osd.0 each and no word about it in the command line. */
+static void names_tell_apart(struct host_processes *processes)
+{
+        struct host_process *items = processes->items;
+
+        for (size_t i = 1; i < processes->n; i++)
+                if (strcmp(items[i].name, items[i - 1].name) == 0 &&
+                        strcmp(items[i].identity, items[i - 1].identity) == 0)
+                        snprintf(items[i].identity, sizeof(items[i].identity), "pid %" PRIu32,
+                                items[i].pid);
+}
+
+int host_processes_read(struct host_processes *processes, uint64_t now_us,
+        const struct host_process **ret, size_t *ret_n, bool *ret_changed)
+{
+        bool gone = false;
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < processes->n; i++) {
+                if (process_read(&processes->items[i]) == 0)
+                        processes->items[n++] = processes->items[i];
+                else
+                        close(processes->items[i].file), gone = true;
+        }
+        processes->n = n;
+        if (gone || !processes->searched || now_us - processes->searched_us >= SEARCH_US) {
+                r = search(processes, processes->searches++ % SEARCHES_FULL == 0 || gone);
+                if (r < 0)
+                        return r;
+                processes->searched_us = now_us;
+                processes->searched = true;
+                qsort(processes->items, processes->n, sizeof(*processes->items), compare_processes);
+                names_tell_apart(processes);
+        }
+        *ret = processes->items;
+        *ret_n = processes->n;
+        *ret_changed = gone || r > 0;
+        return 0;
+}

@@ -1,0 +1,35 @@
+#pragma once
+/*
+ * The OSD processes of this node, found by their name in /proc and told apart by the id in their
+ * command line. The search is rare; a sample reads one kept-open file a process.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/cleanup.h"
+
+#define HOST_PROCESS_METRICS 4u /* user, system, resident, threads: METRIC_PROCESS_CPU_USER ff. */
+#define HOST_PROCESSES_MAX 1024u
+
+struct host_process {
+        uint32_t pid;
+        int file;             /* /proc/PID/stat; it fails when the process is gone */
+        char name[24];        /* "osd.3" */
+        char identity[64];    /* the cluster in the command line, or "" */
+        uint64_t start_ticks; /* since boot */
+        uint64_t values[HOST_PROCESS_METRICS];
+};
+
+struct host_processes;
+int host_processes_new(const char *root, struct host_processes **ret);
+struct host_processes *host_processes_free(struct host_processes *processes);
+DEFINE_CLEANUP(host_processes, struct host_processes *, host_processes_free)
+
+/*
+ * Reads all, and searches when it is time to or when one is gone. *ret_changed: they are not the
+ * same as before. The array is valid until the next call. -ENOMEM.
+ */
+int host_processes_read(struct host_processes *processes, uint64_t now_us,
+        const struct host_process **ret, size_t *ret_n, bool *ret_changed);

@@ -1,0 +1,365 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agentd/source.h"
+
+static const struct source_report no_report;
+
+/* A copy of the captured node, free to be changed. */
+static void node_copy(char *ret_root)
+{
+        char command[1024];
+
+        strcpy(ret_root, "/tmp/strata-test-XXXXXX");
+        assert_non_null(mkdtemp(ret_root));
+        snprintf(command, sizeof(command), "cp -r '%s/node/.' '%s'", getenv("STRATA_FIXTURES"),
+                ret_root);
+        assert_int_equal(system(command), 0);
+}
+
+static void node_remove(const char *root)
+{
+        char command[512];
+
+        snprintf(command, sizeof(command), "rm -r '%s'", root);
+        assert_int_equal(system(command), 0);
+}
+
+static void file_write(const char *root, const char *file, const char *text)
+{
+        char path[512];
+        FILE *f;
+
+        snprintf(path, sizeof(path), "%s/%s", root, file);
+        f = fopen(path, "w");
+        assert_non_null(f);
+        fputs(text, f);
+        assert_int_equal(fclose(f), 0);
+}
+
+static struct source *source_of(const char *root)
+{
+        struct source_options options = {.root = root};
+        struct source *source;
+
+        assert_int_equal(source_host.open(&options, &no_report, &source), 0);
+        return source;
+}
+
+static const struct block_entity *entity(const struct sample *sample, const char *name)
+{
+        for (uint32_t i = 0; i < sample->n_entities; i++)
+                if (strcmp(sample->entities[i].name, name) == 0)
+                        return &sample->entities[i];
+        return NULL;
+}
+
+static int64_t value(const struct sample *sample, const char *name, uint16_t metric)
+{
+        const struct block_entity *wanted = entity(sample, name);
+
+        for (uint32_t i = 0; wanted && i < sample->n_columns; i++)
+                if (&sample->entities[sample->columns[i].entity] == wanted &&
+                        sample->columns[i].metric == metric)
+                        return (int64_t)sample->values[i];
+        return -1;
+}
+
+static void the_captured_node_is_read(void **state)
+{
+        char root[64];
+        struct source *source;
+        struct sample sample;
+
+        (void)state;
+        node_copy(root);
+        file_write(root, "proc/stat",
+                "cpu  100 20 30 400 50 6 7 80 9 0\ncpu0 50 10 15 200 25 3 3 40 4 0\n"
+                "cpu1 50 10 15 200 25 3 4 40 5 0\nintr 1 2 3\nctxt 5\n");
+        file_write(root, "proc/pressure/io",
+                "some avg10=31.30 avg60=19.55 avg300=6.87 total=31397752\n"
+                "full avg10=1.64 avg60=1.71 avg300=0.75 total=7829180\n");
+        file_write(root, "proc/meminfo",
+                "MemTotal:       24683620 kB\nMemFree:  1 kB\nMemAvailable:   23828088 kB\n");
+        file_write(root, "proc/net/dev",
+                "Inter-|   Receive | Transmit\n face |bytes packets\n"
+                "    lo: 93952065   45411    0    0    0     0          0         0 93952065   "
+                "45411    0    0    0     0       0          0\n"
+                "  eth0:238065206 6668 1 2 3 4 5 6 226593 3068 7 8 9 10 11 12\n");
+        source = source_of(root);
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_CPU_USER), 120);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_CPU_SYSTEM), 43);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_CPU_IDLE), 400);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_CPU_IOWAIT), 50);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_CPU_STEAL), 80);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_CPU_COUNT), 2);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_MEMORY_TOTAL), 24683620);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_MEMORY_AVAILABLE), 23828088);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_PRESSURE_IO_SOME), 31397752);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_PRESSURE_IO_FULL), 7829180);
+        assert_null(entity(&sample, "lo"));
+        assert_int_equal(value(&sample, "eth0", METRIC_NIC_RX_BYTES), 238065206);
+        assert_int_equal(value(&sample, "eth0", METRIC_NIC_RX_PACKETS), 6668);
+        assert_int_equal(value(&sample, "eth0", METRIC_NIC_RX_DROPPED), 2);
+        assert_int_equal(value(&sample, "eth0", METRIC_NIC_TX_BYTES), 226593);
+        assert_int_equal(value(&sample, "eth0", METRIC_NIC_TX_PACKETS), 3068);
+        assert_int_equal(value(&sample, "eth0", METRIC_NIC_TX_DROPPED), 8);
+        source_host.close(source);
+        node_remove(root);
+}
+
+static void osd_processes_are_known_by_their_id(void **state)
+{
+        char root[64];
+        struct source *source;
+        struct sample sample;
+
+        (void)state;
+        node_copy(root);
+        file_write(root, "proc/5845/stat",
+                "5845 (ceph) osd) S 1 5845 5845 0 -1 4194368 397930 0 16 0 2847 2364 0 0 20 0 59 0 "
+                "33881 2189750272 103814 18446744073709551615 1 1 1 0 0 0\n");
+        source = source_of(root);
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        assert_int_equal(value(&sample, "osd.0", METRIC_PROCESS_CPU_USER), 2847);
+        assert_int_equal(value(&sample, "osd.0", METRIC_PROCESS_CPU_SYSTEM), 2364);
+        assert_int_equal(value(&sample, "osd.0", METRIC_PROCESS_THREADS), 59);
+        assert_int_equal(value(&sample, "osd.0", METRIC_PROCESS_RSS),
+                103814 * (sysconf(_SC_PAGESIZE) / 1024));
+        assert_int_equal(entity(&sample, "osd.0")->instance, 33881);
+        assert_non_null(entity(&sample, "osd.1"));
+        source_host.close(source);
+        node_remove(root);
+}
+
+static void the_id_stands_in_several_forms_of_command_lines(void **state)
+{
+        static const struct {
+                const char *command;
+                size_t size;
+                const char *name, *identity;
+        } cases[] = {
+#define CASE(command, name, identity) {command, sizeof(command), name, identity}
+                CASE("ceph-osd\0-i\0"
+                     "7",
+                        "osd.7", ""),
+                CASE("ceph-osd\0-i7", "osd.7", ""),
+                CASE("ceph-osd\0--id=12\0-f", "osd.12", ""),
+                CASE("/usr/bin/ceph-osd\0-n\0osd.3\0-f\0--setuser\0ceph", "osd.3", ""),
+                CASE("ceph-osd\0--name=osd.4\0--cluster\0other", "osd.4", "other"),
+                CASE("ceph-osd\0--foreground\0--id\0"
+                     "5\0--fsid\0abc",
+                        "osd.5", "abc"),
+                CASE("ceph-osd\0--help", NULL, NULL),
+                CASE("ceph-osd\0-i", NULL, NULL),
+                CASE("ceph-osd\0--id\0../1", NULL, NULL),
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                char root[64], path[128];
+                struct source *source;
+                struct sample sample;
+                FILE *f;
+
+                node_copy(root);
+                snprintf(path, sizeof(path), "%s/proc/5845/cmdline", root);
+                f = fopen(path, "w");
+                fwrite(cases[i].command, 1, cases[i].size, f);
+                fclose(f);
+                file_write(root, "proc/5846/comm", "bash\n");
+                source = source_of(root);
+                assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+                if (cases[i].name) {
+                        assert_non_null(entity(&sample, cases[i].name));
+                        assert_string_equal(
+                                entity(&sample, cases[i].name)->identity, cases[i].identity);
+                } else {
+                        for (uint32_t j = 0; j < sample.n_entities; j++)
+                                assert_null(strstr(sample.entities[j].name, "osd."));
+                }
+                source_host.close(source);
+                node_remove(root);
+        }
+}
+
+static void two_osds_of_one_name_are_told_apart(void **state)
+{
+        char root[64];
+        struct source *source;
+        struct sample sample;
+        uint32_t last;
+
+        (void)state;
+        node_copy(root);
+        file_write(root, "proc/5845/cmdline", "-i1");
+        source = source_of(root);
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        last = sample.n_entities - 1;
+        assert_string_equal(sample.entities[last].name, "osd.1");
+        assert_string_equal(sample.entities[last - 1].name, "osd.1");
+        assert_string_not_equal(sample.entities[last].identity, sample.entities[last - 1].identity);
+        source_host.close(source);
+        node_remove(root);
+}
+
+static void a_kernel_without_pressure_has_no_such_columns(void **state)
+{
+        char root[64], command[128];
+        struct source *source;
+        struct sample sample;
+
+        (void)state;
+        node_copy(root);
+        snprintf(command, sizeof(command), "rm -r '%s/proc/pressure'", root);
+        assert_int_equal(system(command), 0);
+        source = source_of(root);
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_PRESSURE_CPU_SOME), -1);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_PRESSURE_MEMORY_FULL), -1);
+        assert_true(value(&sample, "host", METRIC_HOST_CPU_USER) > 0);
+        source_host.close(source);
+        node_remove(root);
+}
+
+static void an_interface_that_comes_makes_a_new_layout(void **state)
+{
+        static const char line[] = " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n";
+        char root[64], text[512];
+        struct source *source;
+        struct sample sample;
+        uint64_t generation;
+
+        (void)state;
+        node_copy(root);
+        snprintf(text, sizeof(text), "eth0:%s", line);
+        file_write(root, "proc/net/dev", text);
+        source = source_of(root);
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        generation = sample.generation;
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        assert_int_equal(sample.generation, generation);
+        snprintf(text, sizeof(text), "eth0:%seth1:%s", line, line);
+        file_write(root, "proc/net/dev", text);
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        assert_true(sample.generation > generation);
+        assert_int_equal(value(&sample, "eth1", METRIC_NIC_TX_BYTES), 9);
+        source_host.close(source);
+        node_remove(root);
+}
+
+static void an_interface_that_counts_from_zero_is_another_instance(void **state)
+{
+        char root[64];
+        struct source *source;
+        struct sample sample;
+        uint64_t instance;
+
+        (void)state;
+        node_copy(root);
+        file_write(root, "proc/net/dev", "eth0: 5 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n");
+        source = source_of(root);
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        instance = entity(&sample, "eth0")->instance;
+        file_write(root, "proc/net/dev", "eth0: 4 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n");
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        assert_true(entity(&sample, "eth0")->instance != instance);
+        source_host.close(source);
+        node_remove(root);
+}
+
+static void garbage_is_an_error_or_fewer_columns(void **state)
+{
+        char root[64];
+        struct source *source;
+        struct sample sample;
+
+        (void)state;
+        node_copy(root);
+        file_write(root, "proc/meminfo", "MemTotal:\nMemAvailable: x kB\n");
+        file_write(root, "proc/pressure/io", "some avg10=1\nfull total=");
+        file_write(root, "proc/net/dev", ":::\neth0: 1 2\n a/b: 1 2 3\n\n:");
+        source = source_of(root);
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_MEMORY_TOTAL), -1);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_PRESSURE_IO_SOME), -1);
+        assert_int_equal(value(&sample, "host", METRIC_HOST_PRESSURE_IO_FULL), -1);
+        assert_null(entity(&sample, "eth0"));
+        file_write(root, "proc/stat", "cpu  1 x\n");
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), -EBADMSG);
+        file_write(root, "proc/stat", "");
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), -EBADMSG);
+        source_host.close(source);
+        node_remove(root);
+}
+
+/* A real process: a copy of sleep that is named like an OSD. */
+static void a_process_that_ends_is_gone_in_the_next_row(void **state)
+{
+        char folder[] = "/tmp/strata-test-XXXXXX", program[64], command[256];
+        struct source *source;
+        struct sample sample;
+        int ready[2], status;
+        char byte;
+        pid_t pid;
+
+        (void)state;
+        assert_non_null(mkdtemp(folder));
+        snprintf(program, sizeof(program), "%s/ceph-osd", folder);
+        snprintf(command, sizeof(command), "cp \"$(command -v cat)\" '%s'", program);
+        assert_int_equal(system(command), 0);
+        assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                int input[2];
+
+                if (pipe(input) == 0 && dup2(input[0], STDIN_FILENO) >= 0)
+                        execl(program, "ceph-osd", "-", "-n", "osd.4000000000", NULL);
+                _exit(127);
+        }
+        close(ready[1]);
+        /* The pipe closes with exec. */
+        assert_int_equal(read(ready[0], &byte, 1), 0);
+        close(ready[0]);
+        source = source_of("");
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        assert_non_null(entity(&sample, "osd.4000000000"));
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        assert_null(entity(&sample, "osd.4000000000"));
+        source_host.close(source);
+        node_remove(folder);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_captured_node_is_read),
+                cmocka_unit_test(osd_processes_are_known_by_their_id),
+                cmocka_unit_test(the_id_stands_in_several_forms_of_command_lines),
+                cmocka_unit_test(two_osds_of_one_name_are_told_apart),
+                cmocka_unit_test(a_kernel_without_pressure_has_no_such_columns),
+                cmocka_unit_test(an_interface_that_comes_makes_a_new_layout),
+                cmocka_unit_test(an_interface_that_counts_from_zero_is_another_instance),
+                cmocka_unit_test(garbage_is_an_error_or_fewer_columns),
+                cmocka_unit_test(a_process_that_ends_is_gone_in_the_next_row),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
