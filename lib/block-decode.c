@@ -11,11 +11,12 @@
 
 #include "lib/metric.h"
 
+/* A column's data is a token for each row but the first; bits are found by a bit's position. */
 struct layout {
         uint64_t first;
         uint64_t divisor;
-        const uint8_t *data;
-        uint32_t size;
+        uint64_t position;
+        const uint8_t *tokens;
         uint8_t kind;
 };
 
@@ -23,7 +24,8 @@ struct block {
         struct block_header header;
         uint32_t n_entities;
         uint32_t n_columns;
-        uint8_t *body; /* names and identities point into it */
+        uint8_t *body;       /* names, identities, bitmaps and tokens point into it */
+        const uint8_t *bits; /* in it, too */
         struct block_entity *entities;
         const uint8_t **bitmaps; /* of an entity's presence; NULL when always present */
         uint32_t *begins;        /* [n_entities + 1], first column of each */
@@ -31,6 +33,53 @@ struct block {
         struct layout *layouts; /* [n_columns] */
         int64_t *times;
 };
+
+/* What of the body is not yet read. */
+struct cursor {
+        const uint8_t *at;
+        const uint8_t *end; /* of the bytes */
+        const uint8_t *bits;
+        uint64_t position;
+        uint64_t n_bits;
+};
+
+static size_t cursor_left(const struct cursor *cursor)
+{
+        return (size_t)(cursor->end - cursor->at);
+}
+
+static int read_number(struct cursor *cursor, uint64_t *ret)
+{
+        uint8_t token;
+
+        if (cursor->at == cursor->end)
+                return -EBADMSG;
+        token = *cursor->at;
+        if (token > TOKEN_MAX || token_bits(token) > cursor->n_bits - cursor->position)
+                return -EBADMSG;
+        cursor->at++;
+        *ret = token_read(token, cursor->bits, &cursor->position);
+        return 0;
+}
+
+/* Steps over @count numbers. */
+static int skip_numbers(struct cursor *cursor, size_t count)
+{
+        uint64_t n_bits = 0;
+        uint8_t most = 0;
+
+        if (cursor_left(cursor) < count)
+                return -EBADMSG;
+        for (size_t i = 0; i < count; i++) {
+                most = cursor->at[i] > most ? cursor->at[i] : most;
+                n_bits += token_bits(cursor->at[i]);
+        }
+        if (most > TOKEN_MAX || n_bits > cursor->n_bits - cursor->position)
+                return -EBADMSG;
+        cursor->at += count;
+        cursor->position += n_bits;
+        return 0;
+}
 
 struct block *block_close(struct block *block)
 {
@@ -92,7 +141,7 @@ static int read_cluster(struct cursor *cursor, const struct id *header_cluster, 
         uint64_t which;
         int r;
 
-        r = cursor_varint(cursor, &which);
+        r = read_number(cursor, &which);
         if (r < 0)
                 return r;
         switch (which) {
@@ -133,7 +182,7 @@ static int read_entities(struct block *block, struct cursor *cursor)
                         return r;
         }
         for (uint32_t i = 0; i < block->n_entities; i++) {
-                r = cursor_varint(cursor, &entities[i].instance);
+                r = read_number(cursor, &entities[i].instance);
                 if (r < 0)
                         return r;
         }
@@ -146,13 +195,13 @@ static int read_new_list(
         uint64_t count, step, metric = 0;
         int r;
 
-        r = cursor_varint(cursor, &count);
+        r = read_number(cursor, &count);
         if (r < 0)
                 return r;
         if (count > block->n_columns - begin)
                 return -EBADMSG;
         for (uint32_t k = 0; k < count; k++) {
-                r = cursor_varint(cursor, &step);
+                r = read_number(cursor, &step);
                 if (r < 0)
                         return r;
                 metric += unzigzag(step);
@@ -174,7 +223,7 @@ static int read_lists(struct block *block, struct cursor *cursor)
                 uint32_t from, count;
                 uint64_t back;
 
-                r = cursor_varint(cursor, &back);
+                r = read_number(cursor, &back);
                 if (r < 0)
                         return r;
                 if (back == 0) {
@@ -204,14 +253,14 @@ static int read_times(struct block *block, struct cursor *cursor)
         uint64_t order, value, sum = 0, slope = 0;
         int r;
 
-        r = cursor_varint(cursor, &order);
+        r = read_number(cursor, &order);
         if (r < 0)
                 return r;
         if (order > BLOCK_TIME_ORDER_MAX)
                 return -EBADMSG;
         block->times[0] = header->first_us;
         for (uint32_t i = 1; i < header->rows; i++) {
-                r = cursor_varint(cursor, &value);
+                r = read_number(cursor, &value);
                 if (r < 0)
                         return r;
                 value = unzigzag(value);
@@ -231,13 +280,13 @@ static int read_presence(struct block *block, struct cursor *cursor)
         uint64_t count, step, entity = 0;
         int r;
 
-        r = cursor_varint(cursor, &count);
+        r = read_number(cursor, &count);
         if (r < 0)
                 return r;
         if (count > block->n_entities)
                 return -EBADMSG;
         for (uint64_t i = 0; i < count; i++) {
-                r = cursor_varint(cursor, &step);
+                r = read_number(cursor, &step);
                 if (r < 0)
                         return r;
                 if ((i > 0 && step == 0) || step >= block->n_entities - entity)
@@ -250,12 +299,12 @@ static int read_presence(struct block *block, struct cursor *cursor)
         return 0;
 }
 
-static int read_layout(struct cursor *cursor, uint32_t rows, uint16_t metric, struct layout *ret)
+static int read_layout(struct cursor *cursor, uint16_t metric, struct layout *ret)
 {
-        uint64_t kind, excess;
+        uint64_t kind;
         int r;
 
-        r = cursor_varint(cursor, &kind);
+        r = read_number(cursor, &kind);
         if (r < 0)
                 return r;
         if (kind & ~(uint64_t)BLOCK_KIND_ALL)
@@ -264,51 +313,52 @@ static int read_layout(struct cursor *cursor, uint32_t rows, uint16_t metric, st
                 return -EBADMSG;
         ret->kind = (uint8_t)kind;
         ret->divisor = 1;
-        r = cursor_varint(cursor, &ret->first);
+        r = read_number(cursor, &ret->first);
         if (r < 0)
                 return r;
         if (kind & BLOCK_KIND_RESIDUAL)
                 ret->first = unzigzag(ret->first);
-        if (kind & BLOCK_KIND_CONSTANT)
+        if (kind & BLOCK_KIND_CONSTANT || !(kind & BLOCK_KIND_DIVISOR))
                 return 0;
-        if (kind & BLOCK_KIND_DIVISOR) {
-                r = cursor_varint(cursor, &ret->divisor);
-                if (r < 0)
-                        return r;
-        }
-        r = cursor_varint(cursor, &excess);
-        if (r < 0)
-                return r;
-        if (excess > (uint64_t)(rows - 1) * (VARINT_MAX - 1))
-                return -EBADMSG;
-        ret->size = rows - 1 + (uint32_t)excess;
-        return 0;
+        return read_number(cursor, &ret->divisor);
 }
 
-/* The data of all columns is what is left, to the last byte. */
+/* The data of all columns is what is left, to the last byte and but for padding to the last bit. */
 static int read_layouts(struct block *block, struct cursor *cursor)
 {
         int r;
 
         for (uint32_t i = 0; i < block->n_columns; i++) {
-                r = read_layout(
-                        cursor, block->header.rows, block->columns[i].metric, &block->layouts[i]);
+                r = read_layout(cursor, block->columns[i].metric, &block->layouts[i]);
                 if (r < 0)
                         return r;
         }
+        cursor->position = (cursor->position + 7) / 8 * 8;
         for (uint32_t i = 0; i < block->n_columns; i++) {
-                r = read_bytes(cursor, block->layouts[i].size, &block->layouts[i].data);
+                struct layout *layout = &block->layouts[i];
+
+                if (layout->kind & BLOCK_KIND_CONSTANT)
+                        continue;
+                layout->tokens = cursor->at;
+                layout->position = cursor->position;
+                r = skip_numbers(cursor, block->header.rows - 1);
                 if (r < 0)
                         return r;
         }
-        return cursor_left(cursor) == 0 ? 0 : -EBADMSG;
+        return cursor_left(cursor) == 0 && cursor->n_bits - cursor->position < 8 ? 0 : -EBADMSG;
 }
 
-static int read_body(struct block *block, size_t body_size)
+static int read_body(struct block *block, size_t bytes_size, size_t body_size)
 {
-        struct cursor cursor = {block->body, block->body + body_size};
+        struct cursor cursor = {
+                .at = block->body,
+                .end = block->body + bytes_size,
+                .bits = block->body + bytes_size,
+                .n_bits = (uint64_t)(body_size - bytes_size) * 8,
+        };
         int r;
 
+        block->bits = cursor.bits;
         r = read_entities(block, &cursor);
         if (r < 0)
                 return r;
@@ -324,17 +374,18 @@ static int read_body(struct block *block, size_t body_size)
         return read_layouts(block, &cursor);
 }
 
-int block_parse(const struct block_frame *frame, uint8_t *body, struct block **ret)
+int block_parse(
+        const struct block_frame *frame, uint8_t *body, size_t body_size, struct block **ret)
 {
         CLEANUP(mem) uint8_t *owned = body;
         CLEANUP(block) struct block *block = NULL;
         int r;
 
-        if (!block_frame_fits(frame))
+        if (!block_frame_fits(frame) || frame->bytes_size > body_size)
                 return -EBADMSG;
         if ((uint64_t)frame->n_entities * BLOCK_ENTITY_MIN +
                         (uint64_t)frame->n_columns * BLOCK_COLUMN_MIN >
-                frame->body_size)
+                frame->bytes_size)
                 return -EBADMSG;
         block = calloc(1, sizeof(*block));
         if (!block)
@@ -347,7 +398,7 @@ int block_parse(const struct block_frame *frame, uint8_t *body, struct block **r
                 r = block_allocate(block);
                 if (r < 0)
                         return r;
-                r = read_body(block, frame->body_size);
+                r = read_body(block, frame->bytes_size, body_size);
                 if (r < 0)
                         return r;
         }
@@ -355,25 +406,23 @@ int block_parse(const struct block_frame *frame, uint8_t *body, struct block **r
         return 0;
 }
 
-/* One frame that fills what it is given and says the same size as the header. */
-static int decompress(
-        const uint8_t *bytes, size_t size, const struct block_frame *frame, uint8_t **ret)
+/* One frame, no longer than the block, that says its size and keeps to it. */
+static int decompress(const uint8_t *bytes, size_t size, uint8_t **ret, size_t *ret_size)
 {
         CLEANUP(mem) uint8_t *body = NULL;
+        unsigned long long body_size = ZSTD_getFrameContentSize(bytes, size);
 
-        if (size == 0 && frame->body_size == 0) {
-                *ret = NULL;
-                return 0;
-        }
-        if (ZSTD_getFrameContentSize(bytes, size) != frame->body_size ||
-                ZSTD_findFrameCompressedSize(bytes, size) != size)
+        /* The two errors of zstd are larger than any size. */
+        if (body_size > BLOCK_BODY_MAX || ZSTD_findFrameCompressedSize(bytes, size) != size)
                 return -EBADMSG;
-        body = malloc(frame->body_size + 1);
+        body = malloc(body_size + BLOCK_BODY_SLACK);
         if (!body)
                 return -ENOMEM;
-        if (ZSTD_decompress(body, frame->body_size, bytes, size) != frame->body_size)
+        if (ZSTD_decompress(body, body_size, bytes, size) != body_size)
                 return -EBADMSG;
+        memset(body + body_size, 0, BLOCK_BODY_SLACK);
         *ret = STEAL(body);
+        *ret_size = body_size;
         return 0;
 }
 
@@ -381,7 +430,8 @@ int block_open(const uint8_t *bytes, size_t size, struct block **ret)
 {
         CLEANUP(block) struct block *block = NULL;
         struct block_frame frame;
-        uint8_t *body;
+        size_t frame_size, body_size = 0;
+        uint8_t *body = NULL;
         int r;
 
         r = block_frame_read(bytes, size, &frame);
@@ -389,10 +439,16 @@ int block_open(const uint8_t *bytes, size_t size, struct block **ret)
                 return r;
         if (frame.size != size)
                 return -EBADMSG;
-        r = decompress(bytes + BLOCK_HEADER_BYTES, size - BLOCK_HEADER_BYTES, &frame, &body);
-        if (r < 0)
-                return r;
-        r = block_parse(&frame, body, &block);
+        frame_size = size - BLOCK_HEADER_BYTES;
+        if (frame.header.flags & BLOCK_FLAG_GAP) {
+                if (frame_size > 0)
+                        return -EBADMSG;
+        } else {
+                r = decompress(bytes + BLOCK_HEADER_BYTES, frame_size, &body, &body_size);
+                if (r < 0)
+                        return r;
+        }
+        r = block_parse(&frame, body, body_size, &block);
         if (r < 0)
                 return r;
         if (block_schema_hash(block->entities, block->n_entities, block->columns,
@@ -454,60 +510,54 @@ bool block_is_present(const struct block *block, uint32_t entity, uint32_t row)
         return block->bitmaps[entity][row / 8] >> row % 8 & 1;
 }
 
-/* Adds the values of a column, as they are stored, to @ret[rows]. */
-static int add_stored(const struct layout *layout, uint32_t rows, uint64_t *ret)
+/* Adds the values of a column, as they are stored, to @ret[header.rows]. */
+static void add_stored(const struct block *block, const struct layout *layout, uint64_t *ret)
 {
-        struct cursor cursor = {layout->data, layout->data + layout->size};
-        uint64_t value = layout->first, base = layout->first, difference;
-        int r;
+        uint64_t value = layout->first, base = layout->first, position = layout->position;
+        bool is_signed = layout->kind & BLOCK_KIND_SIGNED;
+        bool is_direct = layout->kind & BLOCK_KIND_DIRECT;
+        uint32_t rows = block->header.rows;
 
         if (layout->kind & BLOCK_KIND_CONSTANT) {
                 for (uint32_t row = 0; row < rows; row++)
                         ret[row] += value;
-                return 0;
+                return;
         }
         ret[0] += value;
         for (uint32_t row = 1; row < rows; row++) {
-                r = cursor_varint(&cursor, &difference);
-                if (r < 0)
-                        return r;
-                if (layout->kind & BLOCK_KIND_SIGNED)
+                uint64_t difference = token_read(layout->tokens[row - 1], block->bits, &position);
+
+                if (is_signed)
                         difference = unzigzag(difference);
                 value = base + difference * layout->divisor;
-                if (!(layout->kind & BLOCK_KIND_DIRECT))
+                if (!is_direct)
                         base = value;
                 ret[row] += value;
         }
-        return cursor_left(&cursor) == 0 ? 0 : -EBADMSG;
 }
 
 /* A residual becomes the weighted time by the columns that it was taken from. */
-static int add_parts(const struct block *block, uint32_t entity, uint64_t *ret)
+static void add_parts(const struct block *block, uint32_t entity, uint64_t *ret)
 {
-        uint32_t rows = block->header.rows, column;
-        int r;
+        uint32_t column;
 
-        for (uint32_t part = 0; part < BLOCK_PARTS_MAX; part++) {
-                if (block_find_column(block, entity, block_weighted_parts[part], &column) < 0)
-                        continue;
-                r = add_stored(&block->layouts[column], rows, ret);
-                if (r < 0)
-                        return r;
-        }
-        for (uint32_t row = 0; row < rows; row++)
+        for (uint32_t part = 0; part < BLOCK_PARTS_MAX; part++)
+                if (block_find_column(block, entity, block_weighted_parts[part], &column) >= 0)
+                        add_stored(block, &block->layouts[column], ret);
+        for (uint32_t row = 0; row < block->header.rows; row++)
                 ret[row] = (uint32_t)ret[row];
-        return 0;
 }
 
 int block_read_column(const struct block *block, uint32_t column, uint64_t *ret)
 {
-        int r;
+        const struct layout *layout;
 
         if (column >= block->n_columns)
                 return -ENOENT;
+        layout = &block->layouts[column];
         memset(ret, 0, block->header.rows * sizeof(*ret));
-        r = add_stored(&block->layouts[column], block->header.rows, ret);
-        if (r < 0 || !(block->layouts[column].kind & BLOCK_KIND_RESIDUAL))
-                return r;
-        return add_parts(block, block->columns[column].entity, ret);
+        add_stored(block, layout, ret);
+        if (layout->kind & BLOCK_KIND_RESIDUAL)
+                add_parts(block, block->columns[column].entity, ret);
+        return 0;
 }

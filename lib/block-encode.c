@@ -16,10 +16,24 @@
 /* Columns moved together: one cache line of a row. */
 #define TILE 8u
 
+/* From so many bytes of data on it is worth a zstd block, and so a code, of its own. */
+#define DATA_APART 1024u
+
+/* The headers of the zstd blocks that the flushes end. */
+#define PARTS_ROOM 64u
+
 struct buffer {
         uint8_t *data;
         size_t size;
         size_t capacity;
+};
+
+/* Numbers: their tokens, among other bytes, and their bits. */
+struct stream {
+        struct buffer bytes;
+        struct buffer bits;
+        uint64_t rest; /* bits that do not yet fill a word */
+        unsigned n_rest;
 };
 
 /* One way to write a column: differences, their divisor 2^shift x odd, and the kind. */
@@ -33,8 +47,8 @@ struct candidate {
 
 struct block_encoder {
         ZSTD_CCtx *zstd;
-        struct buffer table; /* the body; at first without the data */
-        struct buffer data;
+        struct stream table;
+        struct stream data;
         struct buffer output;
         uint64_t *columns; /* of one entity, column-major */
         size_t columns_capacity;
@@ -59,16 +73,63 @@ static int buffer_reserve(struct buffer *buffer, size_t extra)
         return 0;
 }
 
-/* The caller has reserved. */
-static void buffer_varint(struct buffer *buffer, uint64_t value)
+/* Reserves for so many other bytes and so many numbers. The writers below rely on it. */
+static int stream_reserve(struct stream *stream, size_t bytes, size_t numbers)
 {
-        buffer->size = (size_t)(varint_write(buffer->data + buffer->size, value) - buffer->data);
+        int r;
+
+        r = buffer_reserve(&stream->bytes, bytes + numbers);
+        if (r < 0)
+                return r;
+        return buffer_reserve(&stream->bits, (numbers + 1) * sizeof(uint64_t));
 }
 
-static void buffer_bytes(struct buffer *buffer, const void *bytes, size_t size)
+static void stream_clear(struct stream *stream)
 {
-        memcpy(buffer->data + buffer->size, bytes, size);
-        buffer->size += size;
+        stream->bytes.size = 0;
+        stream->bits.size = 0;
+        stream->rest = 0;
+        stream->n_rest = 0;
+}
+
+static void stream_bytes(struct stream *stream, const void *bytes, size_t size)
+{
+        memcpy(stream->bytes.data + stream->bytes.size, bytes, size);
+        stream->bytes.size += size;
+}
+
+static void put_word(struct buffer *bits, uint64_t word)
+{
+        word = htole64(word);
+        memcpy(bits->data + bits->size, &word, sizeof(word));
+}
+
+static inline void stream_number(struct stream *stream, uint64_t value)
+{
+        unsigned count = 63 - (unsigned)__builtin_clzll(value | 1), used = stream->n_rest;
+
+        if (value < TOKEN_LITERALS) {
+                stream->bytes.data[stream->bytes.size++] = (uint8_t)value;
+                return;
+        }
+        stream->bytes.data[stream->bytes.size++] =
+                (uint8_t)(TOKEN_LITERALS - TOKEN_LITERAL_BITS + count);
+        value ^= 1ull << count;
+        stream->rest |= value << used;
+        stream->n_rest += count;
+        if (stream->n_rest < 64)
+                return;
+        put_word(&stream->bits, stream->rest);
+        stream->bits.size += sizeof(uint64_t);
+        stream->n_rest -= 64;
+        stream->rest = value >> (64 - used); /* not 0 used: 63 bits do not fill a word */
+}
+
+/* Ends the bits on a whole byte. */
+static void stream_finish(struct stream *stream)
+{
+        put_word(&stream->bits, stream->rest);
+        stream->bits.size += (stream->n_rest + 7) / 8;
 }
 
 int block_encoder_new(struct block_encoder **ret)
@@ -92,8 +153,10 @@ struct block_encoder *block_encoder_free(struct block_encoder *encoder)
         if (!encoder)
                 return NULL;
         ZSTD_freeCCtx(encoder->zstd);
-        free(encoder->table.data);
-        free(encoder->data.data);
+        free(encoder->table.bytes.data);
+        free(encoder->table.bits.data);
+        free(encoder->data.bytes.data);
+        free(encoder->data.bits.data);
         free(encoder->output.data);
         free(encoder->columns);
         free(encoder);
@@ -132,27 +195,28 @@ static bool times_fit(const struct block_rows *rows)
         return true;
 }
 
-static int write_entities(struct buffer *table, const struct block_rows *rows)
+static int write_entities(struct stream *table, const struct block_rows *rows)
 {
         int r;
 
         for (uint32_t i = 0; i < rows->n_entities; i++) {
                 size_t size = strlen(rows->entities[i].name) + 1;
 
-                r = buffer_reserve(table, size);
+                r = stream_reserve(table, size, 0);
                 if (r < 0)
                         return r;
-                buffer_bytes(table, rows->entities[i].name, size);
+                stream_bytes(table, rows->entities[i].name, size);
         }
         for (uint32_t i = 0; i < rows->n_entities; i++) {
                 size_t size = strlen(rows->entities[i].identity) + 1;
 
-                r = buffer_reserve(table, size);
+                r = stream_reserve(table, size, 0);
                 if (r < 0)
                         return r;
-                buffer_bytes(table, rows->entities[i].identity, size);
+                stream_bytes(table, rows->entities[i].identity, size);
         }
-        r = buffer_reserve(table, (size_t)rows->n_entities * (1 + sizeof(struct id) + VARINT_MAX));
+        r = stream_reserve(
+                table, (size_t)rows->n_entities * sizeof(struct id), (size_t)rows->n_entities * 2);
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < rows->n_entities; i++) {
@@ -160,16 +224,16 @@ static int write_entities(struct buffer *table, const struct block_rows *rows)
                 static const struct id none;
 
                 if (memcmp(cluster, &none, sizeof(none)) == 0) {
-                        buffer_varint(table, BLOCK_CLUSTER_NONE);
+                        stream_number(table, BLOCK_CLUSTER_NONE);
                 } else if (memcmp(cluster, &rows->header.cluster, sizeof(*cluster)) == 0) {
-                        buffer_varint(table, BLOCK_CLUSTER_HEADER);
+                        stream_number(table, BLOCK_CLUSTER_HEADER);
                 } else {
-                        buffer_varint(table, BLOCK_CLUSTER_OWN);
-                        buffer_bytes(table, cluster->bytes, sizeof(cluster->bytes));
+                        stream_number(table, BLOCK_CLUSTER_OWN);
+                        stream_bytes(table, cluster->bytes, sizeof(cluster->bytes));
                 }
         }
         for (uint32_t i = 0; i < rows->n_entities; i++)
-                buffer_varint(table, rows->entities[i].instance);
+                stream_number(table, rows->entities[i].instance);
         return 0;
 }
 
@@ -195,7 +259,7 @@ static bool lists_equal(
 }
 
 /* An entity's metric list is written, or is how many entities back the same one stands. */
-static int write_lists(struct buffer *table, const struct block_rows *rows)
+static int write_lists(struct stream *table, const struct block_rows *rows)
 {
         uint32_t begins[BLOCK_LIST_WINDOW], counts[BLOCK_LIST_WINDOW];
         uint32_t begin = 0;
@@ -213,16 +277,16 @@ static int write_lists(struct buffer *table, const struct block_rows *rows)
                         back++;
                 begins[i % BLOCK_LIST_WINDOW] = begin;
                 counts[i % BLOCK_LIST_WINDOW] = count;
-                r = buffer_reserve(table, (size_t)(count + 2) * VARINT_MAX);
+                r = stream_reserve(table, 0, (size_t)count + 2);
                 if (r < 0)
                         return r;
-                buffer_varint(table, back <= reach ? back : 0);
+                stream_number(table, back <= reach ? back : 0);
                 if (back > reach) {
-                        buffer_varint(table, count);
+                        stream_number(table, count);
                         for (uint32_t k = begin; k < begin + count; k++) {
                                 uint16_t metric = rows->columns[k].metric;
 
-                                buffer_varint(table, zigzag((uint64_t)metric - previous));
+                                stream_number(table, zigzag((uint64_t)metric - previous));
                                 previous = metric;
                         }
                 }
@@ -264,12 +328,12 @@ static int write_times(struct block_encoder *encoder, const struct block_rows *r
                 for (uint32_t i = count - 1; i > 0; i--)
                         trial[i] -= trial[i - 1];
         }
-        r = buffer_reserve(&encoder->table, (size_t)count * VARINT_MAX);
+        r = stream_reserve(&encoder->table, 0, count);
         if (r < 0)
                 return r;
-        buffer_varint(&encoder->table, best_order);
+        stream_number(&encoder->table, best_order);
         for (uint32_t i = 1; i < count; i++)
-                buffer_varint(&encoder->table, zigzag(best[i]));
+                stream_number(&encoder->table, zigzag(best[i]));
         return 0;
 }
 
@@ -287,7 +351,7 @@ static bool always_present(const struct block_rows *rows, uint32_t entity)
 }
 
 /* How many entities have a bitmap; for each its distance to the one before, and a bit a row. */
-static int write_presence(struct buffer *table, const struct block_rows *rows)
+static int write_presence(struct stream *table, const struct block_rows *rows)
 {
         uint32_t count = 0, previous = 0;
         size_t bitmap_size = (rows->header.rows + 7) / 8;
@@ -295,22 +359,22 @@ static int write_presence(struct buffer *table, const struct block_rows *rows)
 
         for (uint32_t i = 0; rows->present && i < rows->n_entities; i++)
                 count += !always_present(rows, i);
-        r = buffer_reserve(table, VARINT_MAX + count * (VARINT_MAX + bitmap_size));
+        r = stream_reserve(table, count * bitmap_size, (size_t)count + 1);
         if (r < 0)
                 return r;
-        buffer_varint(table, count);
+        stream_number(table, count);
         for (uint32_t i = 0; count > 0 && i < rows->n_entities; i++) {
                 uint8_t *bitmap;
 
                 if (always_present(rows, i))
                         continue;
-                buffer_varint(table, i - previous);
+                stream_number(table, i - previous);
                 previous = i;
-                bitmap = table->data + table->size;
+                bitmap = table->bytes.data + table->bytes.size;
                 memset(bitmap, 0, bitmap_size);
                 for (uint32_t row = 0; row < rows->header.rows; row++)
                         bitmap[row / 8] |= (uint8_t)(is_present(rows, i, row) << row % 8);
-                table->size += bitmap_size;
+                table->bytes.size += bitmap_size;
         }
         return 0;
 }
@@ -484,42 +548,45 @@ static uint64_t inverse(uint64_t odd)
 }
 
 /* The divisor divides exactly, so that its odd part is a multiplication with the inverse. */
-static void write_differences(struct buffer *data, const struct candidate *best, uint32_t count)
+static void write_differences(struct stream *data, const struct candidate *best, uint32_t count)
 {
         uint64_t factor = inverse(best->odd);
-        uint8_t *at = data->data + data->size;
         bool is_signed = best->kind & BLOCK_KIND_SIGNED;
 
         for (uint32_t i = 0; i < count; i++) {
                 uint64_t value = (uint64_t)((int64_t)best->differences[i] >> best->shift) * factor;
 
-                at = varint_write(at, is_signed ? zigzag(value) : value);
+                stream_number(data, is_signed ? zigzag(value) : value);
         }
-        data->size = (size_t)(at - data->data);
 }
 
 static int write_column(
         struct block_encoder *encoder, const struct candidate *best, uint32_t n_rows)
 {
-        struct buffer *table = &encoder->table, *data = &encoder->data;
-        size_t before = data->size;
+        struct stream *table = &encoder->table;
+        uint64_t first = best->first;
         int r;
 
-        r = buffer_reserve(table, 1 + 3 * VARINT_MAX);
+        r = stream_reserve(table, 0, 3);
         if (r < 0)
                 return r;
-        buffer_varint(table, best->kind);
-        buffer_varint(table, best->kind & BLOCK_KIND_RESIDUAL ? zigzag(best->first) : best->first);
+        stream_number(table, best->kind);
+        stream_number(table, best->kind & BLOCK_KIND_RESIDUAL ? zigzag(first) : first);
         if (best->kind & BLOCK_KIND_CONSTANT)
                 return 0;
         if (best->kind & BLOCK_KIND_DIVISOR)
-                buffer_varint(table, best->odd << best->shift);
-        r = buffer_reserve(data, (size_t)n_rows * VARINT_MAX);
+                stream_number(table, best->odd << best->shift);
+        r = stream_reserve(&encoder->data, 0, n_rows);
         if (r < 0)
                 return r;
-        write_differences(data, best, n_rows - 1);
-        buffer_varint(table, data->size - before - (n_rows - 1));
+        write_differences(&encoder->data, best, n_rows - 1);
         return 0;
+}
+
+static size_t body_size(const struct block_encoder *encoder)
+{
+        return encoder->table.bytes.size + encoder->table.bits.size + encoder->data.bytes.size +
+               encoder->data.bits.size;
 }
 
 static int write_entity(struct block_encoder *encoder, const struct block_rows *rows,
@@ -551,7 +618,7 @@ static int write_entity(struct block_encoder *encoder, const struct block_rows *
                 r = write_column(encoder, &best, n_rows);
                 if (r < 0)
                         return r;
-                if (encoder->table.size + encoder->data.size > BLOCK_BODY_MAX)
+                if (body_size(encoder) > BLOCK_BODY_MAX)
                         return -EINVAL;
         }
         return 0;
@@ -562,8 +629,8 @@ static int write_body(struct block_encoder *encoder, const struct block_rows *ro
         uint32_t begin = 0;
         int r;
 
-        encoder->table.size = 0;
-        encoder->data.size = 0;
+        stream_clear(&encoder->table);
+        stream_clear(&encoder->data);
         r = write_entities(&encoder->table, rows);
         if (r < 0)
                 return r;
@@ -584,31 +651,61 @@ static int write_body(struct block_encoder *encoder, const struct block_rows *ro
                         return r;
                 begin += count;
         }
-        r = buffer_reserve(&encoder->table, encoder->data.size);
+        r = stream_reserve(&encoder->data, 0, 1);
         if (r < 0)
                 return r;
-        if (encoder->data.size > 0)
-                buffer_bytes(&encoder->table, encoder->data.data, encoder->data.size);
-        return encoder->table.size > BLOCK_BODY_MAX ? -EINVAL : 0;
+        stream_finish(&encoder->table);
+        stream_finish(&encoder->data);
+        return body_size(encoder) > BLOCK_BODY_MAX ? -EINVAL : 0;
 }
 
-/* Leaves room for the header and compresses the body behind it. */
-static int compress_body(struct block_encoder *encoder)
+/* Compresses a part of the body; the output has room for whatever zstd makes of it. */
+static int compress_part(
+        struct block_encoder *encoder, const struct buffer *part, ZSTD_EndDirective directive)
 {
         struct buffer *output = &encoder->output;
-        size_t size;
+        ZSTD_inBuffer in = {part->data, part->size, 0};
+        ZSTD_outBuffer out = {output->data, output->capacity, output->size};
+        size_t left;
+
+        do {
+                left = ZSTD_compressStream2(encoder->zstd, &out, &in, directive);
+                if (ZSTD_isError(left))
+                        return -ENOMEM; /* the only failure: room, size and level are right */
+        } while (directive == ZSTD_e_continue ? in.pos < in.size : left > 0);
+        output->size = out.pos;
+        return 0;
+}
+
+/*
+ * Compresses the body behind the room for the header. A flush ends a zstd block, so that what
+ * follows has a code of its own.
+ */
+static int compress_body(struct block_encoder *encoder)
+{
+        struct stream *table = &encoder->table, *data = &encoder->data;
+        size_t size = body_size(encoder);
         int r;
 
-        output->size = BLOCK_HEADER_BYTES;
-        r = buffer_reserve(output, ZSTD_compressBound(encoder->table.size));
+        r = buffer_reserve(&encoder->output, ZSTD_compressBound(size) + PARTS_ROOM);
         if (r < 0)
                 return r;
-        size = ZSTD_compress2(encoder->zstd, output->data + output->size,
-                output->capacity - output->size, encoder->table.data, encoder->table.size);
-        if (ZSTD_isError(size))
-                return -ENOMEM; /* the only failure left: room and level are right */
-        output->size += size;
-        return output->size > BLOCK_BYTES_MAX ? -EINVAL : 0;
+        if (ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(encoder->zstd, size)))
+                return -ENOMEM;
+        r = compress_part(encoder, &table->bytes,
+                data->bytes.size < DATA_APART ? ZSTD_e_continue : ZSTD_e_flush);
+        if (r < 0)
+                return r;
+        r = compress_part(encoder, &data->bytes, ZSTD_e_flush);
+        if (r < 0)
+                return r;
+        r = compress_part(encoder, &table->bits, ZSTD_e_continue);
+        if (r < 0)
+                return r;
+        r = compress_part(encoder, &data->bits, ZSTD_e_end);
+        if (r < 0)
+                return r;
+        return encoder->output.size > BLOCK_BYTES_MAX ? -EINVAL : 0;
 }
 
 int block_encode(struct block_encoder *encoder, const struct block_rows *rows,
@@ -642,7 +739,7 @@ int block_encode(struct block_encoder *encoder, const struct block_rows *rows,
                 r = compress_body(encoder);
                 if (r < 0)
                         return r;
-                frame.body_size = (uint32_t)encoder->table.size;
+                frame.bytes_size = (uint32_t)(encoder->table.bytes.size + encoder->data.bytes.size);
         }
         frame.header.schema_hash =
                 block_schema_hash(rows->entities, frame.n_entities, rows->columns, frame.n_columns);

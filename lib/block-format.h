@@ -1,8 +1,12 @@
 #pragma once
 /*
  * The byte layout of a block, private to lib/block*.c and its fuzzer; docs/block.md describes it.
- * A block is a fixed header and one zstd frame. The frame holds the body: entities, metric lists,
- * times, presence, a descriptor a column, and the columns' data, each a stream of varints.
+ * A block is a fixed header and one zstd frame. The frame holds the body: the bytes of the table
+ * (entities, metric lists, times, presence, a descriptor a column), the bytes of the data (the
+ * columns' values), the bits of the table, the bits of the data.
+ *
+ * Every number is a byte, its token, and perhaps some bits. Tokens are few and unevenly spread, so
+ * that zstd codes them well; the bits are noise and are kept away from them.
  */
 
 #include <endian.h>
@@ -15,16 +19,14 @@
 #define BLOCK_MAGIC "\xd5STB"
 #define BLOCK_MAGIC_BYTES 4u
 
-/* The decompressed body: 4 bytes for each of BLOCK_VALUES_MAX values, which busy counters need
- * half of. It bounds what a decompression bomb can ask for. */
+/* The decompressed body: 4 bytes for each of BLOCK_VALUES_MAX values, twice what busy counters
+ * need. It bounds what a decompression bomb can ask for. */
 #define BLOCK_BODY_MAX (32u << 20)
 
 #define BLOCK_FLAGS_KNOWN ((uint16_t)BLOCK_FLAG_GAP)
 
 /* How far back an entity may point for its metric list: the encoder's search, not the format. */
 #define BLOCK_LIST_WINDOW 64u
-
-#define VARINT_MAX 10u /* bytes of a 64-bit value */
 
 /* Least bytes of an entity (two NUL, cluster, instance, list) and of a column (kind, first). */
 #define BLOCK_ENTITY_MIN 5u
@@ -55,8 +57,8 @@ extern const uint16_t block_weighted_parts[BLOCK_PARTS_MAX];
 /* The fixed header with the members that a reader of blocks does not need. */
 struct block_frame {
         struct block_header header;
-        uint32_t size;      /* of the block, header included */
-        uint32_t body_size; /* decompressed */
+        uint32_t size;       /* of the block, header included */
+        uint32_t bytes_size; /* of the body's bytes; its bits follow */
         uint32_t n_entities;
         uint32_t n_columns;
 };
@@ -70,8 +72,13 @@ void block_seal(uint8_t *bytes, size_t size);
 /* Whether counts and flags are within the limits that encoder and decoder share. */
 bool block_frame_fits(const struct block_frame *frame);
 
-/* Takes @body[frame->body_size] (from malloc), also on failure. Does not look at schema_hash. */
-int block_parse(const struct block_frame *frame, uint8_t *body, struct block **ret);
+/*
+ * Takes @body (from malloc), also on failure. It has @body_size bytes, and BLOCK_BODY_SLACK zeros
+ * behind them that numbers are read into. Does not look at schema_hash.
+ */
+#define BLOCK_BODY_SLACK 16u
+int block_parse(
+        const struct block_frame *frame, uint8_t *body, size_t body_size, struct block **ret);
 
 static inline uint64_t zigzag(uint64_t value)
 {
@@ -83,45 +90,42 @@ static inline uint64_t unzigzag(uint64_t value)
         return (value >> 1) ^ -(value & 1);
 }
 
-static inline uint8_t *varint_write(uint8_t *at, uint64_t value)
+/*
+ * A number below TOKEN_LITERALS is its own token. Another one of n bits has the token
+ * TOKEN_LITERALS
+ * - TOKEN_LITERAL_BITS - 1 + n, and its n - 1 bits below the highest one are stored as bits.
+ */
+#define TOKEN_LITERAL_BITS 5u
+#define TOKEN_LITERALS (1u << TOKEN_LITERAL_BITS)
+#define TOKEN_MAX (TOKEN_LITERALS + 63u - TOKEN_LITERAL_BITS)
+
+/* How many bits belong to a token, at most 63. */
+static inline unsigned token_bits(uint8_t token)
 {
-        while (value >= 0x80) {
-                *at++ = (uint8_t)value | 0x80;
-                value >>= 7;
-        }
-        *at++ = (uint8_t)value;
-        return at;
+        return token < TOKEN_LITERALS ? 0 : token - TOKEN_LITERALS + TOKEN_LITERAL_BITS;
 }
 
-/* The bytes not yet read. */
-struct cursor {
-        const uint8_t *at;
-        const uint8_t *end;
-};
-
-static inline size_t cursor_left(const struct cursor *cursor)
+/* @count bits from bit @position on, lowest first; up to 15 bytes behind are read, not used. */
+static inline uint64_t bits_read(const uint8_t *bits, uint64_t position, unsigned count)
 {
-        return (size_t)(cursor->end - cursor->at);
+        const uint8_t *at = bits + position / 8;
+        unsigned skip = position % 8;
+        uint64_t value;
+
+        memcpy(&value, at, sizeof(value));
+        value = le64toh(value) >> skip;
+        if (skip + count > 64)
+                value |= (uint64_t)at[8] << (64 - skip);
+        return value & ((1ull << count) - 1);
 }
 
-/* -EBADMSG: cut, or more than 64 bits. */
-static inline int cursor_varint(struct cursor *cursor, uint64_t *ret)
+/* The number of @token, whose bits are at *@position, which moves on. */
+static inline uint64_t token_read(uint8_t token, const uint8_t *bits, uint64_t *position)
 {
-        uint64_t value = 0;
+        unsigned count = token_bits(token);
+        uint64_t value = count ? 1ull << count : token;
 
-        for (unsigned shift = 0; shift < 64; shift += 7) {
-                uint8_t byte;
-
-                if (cursor->at == cursor->end)
-                        return -EBADMSG;
-                byte = *cursor->at++;
-                if (shift == 63 && byte > 1)
-                        return -EBADMSG;
-                value |= (uint64_t)(byte & 0x7f) << shift;
-                if (byte < 0x80) {
-                        *ret = value;
-                        return 0;
-                }
-        }
-        return -EBADMSG;
+        value |= bits_read(bits, *position, count);
+        *position += count;
+        return value;
 }

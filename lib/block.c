@@ -10,7 +10,7 @@ enum {
         AT_VERSION = 4,
         AT_FLAGS = 6,
         AT_SIZE = 8,
-        AT_BODY_SIZE = 12,
+        AT_BYTES_SIZE = 12,
         AT_CLUSTER = 16,
         AT_HOST = 32,
         AT_BOOT = 48,
@@ -93,11 +93,11 @@ bool block_frame_fits(const struct block_frame *frame)
         if (header->flags & ~BLOCK_FLAGS_KNOWN || header->first_us > header->last_us)
                 return false;
         if (header->flags & BLOCK_FLAG_GAP)
-                return frame->n_entities == 0 && frame->n_columns == 0 && frame->body_size == 0;
+                return frame->n_entities == 0 && frame->n_columns == 0 && frame->bytes_size == 0;
         return header->rows > 0 && header->rows <= BLOCK_ROWS_MAX &&
                frame->n_entities <= BLOCK_ENTITIES_MAX && frame->n_columns <= BLOCK_COLUMNS_MAX &&
                (uint64_t)header->rows * frame->n_columns <= BLOCK_VALUES_MAX &&
-               frame->body_size <= BLOCK_BODY_MAX;
+               frame->bytes_size <= BLOCK_BODY_MAX;
 }
 
 void block_frame_write(const struct block_frame *frame, uint8_t *bytes)
@@ -108,7 +108,7 @@ void block_frame_write(const struct block_frame *frame, uint8_t *bytes)
         put_u16(bytes + AT_VERSION, BLOCK_VERSION);
         put_u16(bytes + AT_FLAGS, header->flags);
         put_u32(bytes + AT_SIZE, frame->size);
-        put_u32(bytes + AT_BODY_SIZE, frame->body_size);
+        put_u32(bytes + AT_BYTES_SIZE, frame->bytes_size);
         memcpy(bytes + AT_CLUSTER, header->cluster.bytes, sizeof(header->cluster.bytes));
         memcpy(bytes + AT_HOST, header->host.bytes, sizeof(header->host.bytes));
         memcpy(bytes + AT_BOOT, header->boot.bytes, sizeof(header->boot.bytes));
@@ -130,7 +130,7 @@ static void frame_get(const uint8_t *bytes, struct block_frame *ret)
         struct block_header *header = &ret->header;
 
         ret->size = get_u32(bytes + AT_SIZE);
-        ret->body_size = get_u32(bytes + AT_BODY_SIZE);
+        ret->bytes_size = get_u32(bytes + AT_BYTES_SIZE);
         ret->n_entities = get_u32(bytes + AT_ENTITIES);
         ret->n_columns = get_u32(bytes + AT_COLUMNS);
         header->flags = get_u16(bytes + AT_FLAGS);
