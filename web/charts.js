@@ -17,7 +17,8 @@ const CURSOR_KEY = 'strata';
  * both lines can still be seen.
  */
 export const DRAWN = LAYERS.map(({ layer }) => layer).reverse();
-const WIDTHS = [3.4, 1.5, 1.7, 1.7];
+const WIDTHS = [5, 1.5, 1.7, 1.7];
+const LOWEST_ALPHA = .5;
 
 const two = number => String(number).padStart(2, '0');
 
@@ -109,7 +110,8 @@ const line = (name, stroke, width = 1.6, extra = {}) => ({
 
 function options(chart, height, series, y_range, y_label, extra = {}) {
         const quiet = colour('ink-quiet');
-        const font = `11.5px ${getComputedStyle(document.body).fontFamily}`;
+        /* Whole pixels: uPlot reads the size back from this text. */
+        const font = `11px ${getComputedStyle(document.body).fontFamily}`;
         const two_lines = chart.data.to - chart.data.from > 43200;
         const axis = { stroke: quiet, font, ticks: { show: false }, grid: { stroke: colour('rule'), width: 1 } };
         return {
@@ -189,7 +191,7 @@ export class Chart {
 
         layers_options() {
                 const { measure } = this.data;
-                return options(this, 230, DRAWN.map((layer, i) => line(layer, colour(layer), WIDTHS[i])),
+                return options(this, 230, DRAWN.map((layer, i) => line(layer, colour(layer), WIDTHS[i], i ? {} : { alpha: LOWEST_ALPHA })),
                         from_zero, value => rate(value, measure));
         }
 
@@ -197,7 +199,7 @@ export class Chart {
                 const range = () => [0, ratio_top(this.data.columns[0], this.data.columns[1])];
                 const label = this.data.curve === 'ratio' ? value => value.toFixed(2) : multiple;
                 return options(this, 180, [
-                        line('measured', colour('storage'), 1.8),
+                        line('measured', colour('measured'), 1.6),
                         line('expected', colour('expected'), 1.4, { dash: [6, 4], points: { show: false } }),
                 ], range, label, this.data.curve === 'amplification' ? { bands: [{ series: [1, 2], fill: colour('excess'), dir: -1 }] } : {});
         }

@@ -6,9 +6,9 @@ import { duration, time } from './format.js';
 
 const AGENT = 'Start strata-agentd on each node with this collector as its server; `strata-agentd --check` tells whether its configuration is right.';
 
-export const unreachable = (address, detail) => ({
+export const unreachable = (address, detail, seen) => ({
         title: `The collector at ${address} cannot be reached`,
-        text: `It did not answer: ${detail}. What stands below is what it said last. The page asks again every 5 seconds.`,
+        text: `${detail[0].toUpperCase()}${detail.slice(1)}. The page asks again every 5 seconds${seen ? '; what stands below is what it said last' : ''}.`,
         advice: 'Look at `systemctl status strata-collectord` on its host, and at a proxy or firewall on the way.',
 });
 

@@ -16,7 +16,8 @@ const percent = (value, scale) => `${Math.min(100, Math.max(0, (value / scale.ma
 
 /* Ticks at whole multiples of the filesystem rung, few enough to read. */
 function scale_of(side, measure) {
-        const base = total_of(side.rungs.find(r => r.layer === 'filesystem'), measure);
+        /* Idle: multiples of almost nothing would only mislead. */
+        const base = side.state === 'idle' ? null : total_of(side.rungs.find(r => r.layer === 'filesystem'), measure);
         const totals = side.rungs.map(rung => total_of(rung, measure) ?? 0);
         const expected = measure === 'bytes' && base ? side.expected : null;
         const max = Math.max(...totals, (expected ?? 0) * (base ?? 0)) * 1.04;
@@ -26,7 +27,7 @@ function scale_of(side, measure) {
                 for (let tick = step; tick * base <= max; tick += step)
                         ticks.push(tick);
         }
-        return { base, max: max || 1, ticks, expected };
+        return { base, max: max || 1, ticks, expected, idle: side.state === 'idle' };
 }
 
 function marks(scale, with_expected) {
@@ -43,7 +44,7 @@ function segment(from, value, scale, style, title) {
 function part_style(layer, part, i) {
         if (layer === 'objectstore')
                 return `is-${PART_CLASS[part.name] ?? 5}${part.included_in ? ' inside' : ''}`;
-        return `of-${layer}${layer === 'osd' && i ? ` shade-${i % 2 ? 1 : 2}` : ''}`;
+        return `of-${layer}${layer === 'osd' && i ? `-${i === 1 ? 2 : 3}` : ''}`;
 }
 
 /* Where each part begins: they lie end to end, but one included in another begins with that. */
@@ -68,13 +69,13 @@ function rung_row(rung, above, scale, context) {
         const value = total_of(rung, measure);
         const parts = placed(rung, measure);
         const stacked = parts.length && rung.layer !== 'filesystem' && parts.length <= 24;
-        const bars = stacked ? parts.map(({ part, i, value: width, from }) => segment(from, width, scale, part_style(rung.layer, part, i), part_name(part.name)))
-                : [segment(0, value ?? 0, scale, `of-${layer.layer}`, layer.layer)];
+        const whole = segment(0, value ?? 0, scale, `of-${layer.layer} whole`, layer.layer);
+        const bars = stacked ? [whole, ...parts.map(({ part, i, value: width, from }) => segment(from, width, scale, part_style(rung.layer, part, i), part_name(part.name)))] : [whole];
         const toggle = rung.parts?.length ? element('button', {
                 type: 'button', class: 'open', 'data-open': rung.layer, 'aria-expanded': String(open.has(rung.layer)),
                 'aria-label': `Parts of ${rung.layer}`,
         }) : element('span', { class: 'noopen' });
-        const step = above && value !== null && total_of(above, measure) ? value / total_of(above, measure) : null;
+        const step = scale.idle ? null : above && value !== null && total_of(above, measure) ? value / total_of(above, measure) : null;
         const below = rung.layer !== 'filesystem';
         const by_base = scale.base && value !== null ? value / scale.base : null;
         return element('tr', { class: 'rung', role: 'row', 'data-layer': rung.layer },
@@ -85,7 +86,7 @@ function rung_row(rung, above, scale, context) {
                 cell(rate(rung.ops_per_second, 'ops'), 'IOPS', measure === 'ops' ? 'main' : ''),
                 cell(size(rung.mean_size), 'request'),
                 cell(below ? multiple(step) : NONE, 'of the layer above'),
-                cell(measure === 'bytes' ? multiple(rung.amplification) : multiple(by_base), measure === 'bytes' ? 'amplification' : 'of filesystem', 'main'),
+                cell(multiple(scale.idle ? null : measure === 'bytes' ? rung.amplification : by_base), measure === 'bytes' ? 'amplification' : 'of filesystem', 'main'),
                 cell(below ? multiple(scale.expected) : NONE, 'expected'));
 }
 
@@ -104,7 +105,7 @@ function part_rows(rung, scale, { measure, open }) {
                         cell(rate(part.bytes_per_second, 'bytes'), 'throughput'),
                         cell(rate(part.ops_per_second, 'ops'), 'IOPS'),
                         cell(size(part.ops ? part.bytes / part.ops : null), 'request'),
-                        cell(NONE, 'of the layer above'), cell(multiple(part.amplification), 'amplification'), cell(NONE, 'expected'));
+                        cell(NONE, 'of the layer above'), cell(multiple(scale.idle ? null : part.amplification), 'amplification'), cell(NONE, 'expected'));
         });
         if (parts.length > PARTS_MAX)
                 rows.push(element('tr', { class: 'part', role: 'row' }, element('th', { scope: 'row', role: 'rowheader', colspan: 8 },

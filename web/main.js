@@ -176,26 +176,24 @@ function notice({ title, text, advice }) {
 
 function on_failure(error) {
         strata.error = error;
+        document.querySelector('main').classList.add('stale');
+        document.querySelector('main').classList.toggle('bare', !shown.cluster);
         if (error.status === 401) {
                 at('token').hidden = false;
                 at('token-why').textContent = api.has_token() ? `It refused the one it was given: ${error.message}` : error.message;
                 update(at('notices'));
                 status('token needed', 'lost');
-                document.querySelector('main').classList.add('stale');
+                at('token-value').focus();
                 return;
         }
         at('token').hidden = true;
-        const what = error.status === 0 ? unreachable(location.host, error.message) : error.status === undefined ?
+        const what = error.status === 0 ? unreachable(location.host, error.message, shown.cluster) : error.status === undefined ?
                 { title: 'The page has a fault.', text: String(error.message), advice: '' } :
                 { title: error.title || 'The collector could not answer', text: error.message, advice: '' };
         if (error.status === undefined)
                 console.error(error);
         update(at('notices'), notice(what));
-        document.querySelector('main').classList.add('stale');
         status(error.status === 0 ? 'collector unreachable' : 'error', 'lost');
-        if (!shown.curves)
-                for (const id of ['verdict', 'ladder', 'layers-chart', 'ratio-chart'])
-                        update(at(id), empty(what, 'small'));
 }
 
 function on_success() {
@@ -203,6 +201,7 @@ function on_success() {
         at('token').hidden = true;
         update(at('notices'));
         document.querySelector('main').classList.remove('stale');
+        document.querySelector('main').classList.toggle('bare', !shown.cluster);
         status(view.live ? `live, ${clock(api.now())}` : `as of ${clock(api.now())}`, view.live ? 'live' : '');
 }
 
@@ -266,7 +265,7 @@ function show_curves() {
         const why_ratio = why_layers && shown.cluster?.fsid !== 'none' ? why_layers :
                 ratio_empty({ ...facts, values, states: curves?.states ?? [], problem: curves?.ratio_problem?.message });
         const common = curves && { from: curves.from, to: curves.to, step: curves.step, times: curves.times, states: curves.states, measure: view.measure, curve: view.curve };
-        draw(charts.layers, why_layers, () => ({ ...common, columns: DRAWN.map(layer => curves.layers[layer] ?? curves.times.map(() => null)) }));
+        draw(charts.layers, why_layers, () => ({ ...common, states: layer_states(curves), columns: DRAWN.map(layer => curves.layers[layer] ?? curves.times.map(() => null)) }));
         for (const layer of hidden_layers)
                 charts.layers.toggle(layer, false);
         const expected = view.curve === 'ratio' ? curves?.expected.map(e => e ? 1 / e : null) : curves?.expected;
@@ -277,6 +276,10 @@ function show_curves() {
         show_states(curves && !why_ratio ? curves.states : []);
         legends(null);
 }
+
+/* Behind the layers a gap is only where no layer has a sample; the ratio may miss one of two. */
+const layer_states = curves => curves.states.map((state, i) =>
+        state === 'gap' && Object.values(curves.layers).some(values => values[i] !== null) ? 'ok' : state);
 
 function draw(chart, why, make) {
         if (!why)
@@ -302,6 +305,12 @@ function newest(curves) {
         return i;
 }
 
+/* The layers without any sample in the range, in words. */
+function missing(curves) {
+        const layers = Object.keys(curves.layers).filter(layer => curves.layers[layer].every(value => value === null));
+        return layers.length && layers.length < LAYERS.length ? element('span', { class: 'item warn' }, `no samples of ${layers.join(', ')} in this range`) : null;
+}
+
 /* The values under the cursor, or the newest ones. */
 function legends(index) {
         const curves = shown.curves;
@@ -312,14 +321,14 @@ function legends(index) {
         const span = element('span', { class: 'when' }, `${index === null ? 'newest: ' : ''}${time(begin, api.now())} – ${clock(begin + curves.step)}`);
         update(at('layers-legend'), LAYERS.filter(({ layer }) => layer in curves.layers).map(({ layer, help }) => element('button', {
                 type: 'button', class: 'item', title: help, 'data-toggle': layer, 'aria-pressed': String(!hidden_layers.has(layer)),
-        }, element('span', { class: `swatch of-${layer}` }), layer, element('b', {}, rate(curves.layers[layer][i], view.measure)))), span);
+        }, element('span', { class: `swatch of-${layer}` }), layer, element('b', {}, rate(curves.layers[layer][i], view.measure)))), missing(curves), span);
         const inverse = view.curve === 'ratio';
         const show = value => inverse ? typeof value === 'number' ? value.toFixed(3) : '–' : multiple(value);
         const expected = curves.expected[i];
         const state = curves.states[i];
         const over = curves.amplification.length && ratio_over(curves);
         update(at('ratio-legend'),
-                element('span', { class: 'item' }, element('span', { class: 'swatch of-storage' }), view.curve, element('b', {}, show(curves[view.curve][i]))),
+                element('span', { class: 'item' }, element('span', { class: 'swatch of-ratio' }), view.curve, element('b', {}, show(curves[view.curve][i]))),
                 element('span', { class: 'item' }, element('span', { class: 'swatch dash' }), 'expected', element('b', {}, show(inverse && expected ? 1 / expected : expected))),
                 element('span', { class: 'item' }, 'excess', element('b', {}, multiple(curves.excess[i]))),
                 element('span', { class: 'item' }, 'state', element('b', {}, state)),

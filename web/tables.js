@@ -24,23 +24,23 @@ const DEVICES = [
         { key: 'name', caption: 'device', style: 'name text', show: d => d.alias ? `${d.name} (${d.alias})` : text(d, 'name') },
         { key: 'hostname', caption: 'host', style: 'text sub' },
         { key: 'backs', caption: 'backs', style: 'text', value: d => d.osds?.[0] ?? Infinity, show: backs },
-        { key: 'model', caption: 'model', style: 'text sub', show: d => d.model || d.kind || NONE, title: d => d.identity },
-        { key: 'size', caption: 'size', show: d => bytes(d.size) },
+        { key: 'model', caption: 'model', style: 'text sub minor', show: d => d.model || d.kind || NONE, title: d => d.identity },
+        { key: 'size', caption: 'size', style: 'minor', show: d => bytes(d.size) },
         { key: 'utilisation', caption: 'utilisation', help: 'Part of the time with at least one request in flight. On devices that serve many at once 100 % is not yet saturated: look at await and queue.', start: -1, show: d => gauge(d.utilisation) },
         { key: 'await', caption: 'await', help: 'Mean time of a request, queueing included', start: -1, show: d => latency(d.await) },
         { key: 'queue', caption: 'queue', help: 'Mean number of requests in flight', start: -1, show: d => plain(d.queue) },
         { key: 'bytes', caption: 'throughput', start: -1, show: d => throughput(d.bytes) },
         { key: 'ops', caption: 'IOPS', start: -1, show: d => operations(d.ops) },
-        { key: 'request', caption: 'mean request', start: -1, show: d => size(d.request) },
+        { key: 'request', caption: 'mean request', style: 'minor', start: -1, show: d => size(d.request) },
 ];
 
 const POOLS = [
         { key: 'name', caption: 'pool', style: 'name text' },
         { key: 'type', caption: 'protection', style: 'text', show: p => p.type === 'erasure' ? `erasure ${p.k}+${p.m}` : p.size ? `replicated, ${p.size} copies` : text(p, 'type') || NONE },
-        { key: 'expected', caption: 'expected', help: 'Amplification of a write that this protection alone explains', start: -1, show: p => multiple(p.expected) },
+        { key: 'expected', caption: 'expected', style: 'minor', help: 'Amplification of a write that this protection alone explains', start: -1, show: p => multiple(p.expected) },
         { key: 'bytes', caption: 'throughput', start: -1, show: p => throughput(p.bytes) },
         { key: 'ops', caption: 'IOPS', start: -1, show: p => operations(p.ops) },
-        { key: 'request', caption: 'mean request', start: -1, show: p => size(p.request) },
+        { key: 'request', caption: 'mean request', style: 'minor', start: -1, show: p => size(p.request) },
 ];
 
 const late_after = agent => 30 + 3 * Math.max(0, ...(agent.sources ?? []).map(source => source.interval ?? 0));
@@ -65,8 +65,8 @@ const AGENTS = [
         { key: 'age', caption: 'last upload', start: -1, show: freshness },
         { key: 'clock_offset', caption: 'clock offset', help: "The agent's clock minus the collector's", show: offset },
         { key: 'backlog_rows', caption: 'backlog', help: 'Rows that still wait in its spool', start: -1, show: a => typeof a.backlog_rows === 'number' ? `${count(a.backlog_rows)} rows` : NONE },
-        { key: 'dropped_rows', caption: 'dropped', help: 'Rows given up because the spool was full', start: -1, show: a => a.dropped_rows ? element('span', { class: 'bad' }, `${count(a.dropped_rows)} rows`) : '0 rows' },
-        { key: 'sources', caption: 'sources', style: 'text sub', value: a => (a.sources ?? []).length, show: a => (a.sources ?? []).map(s => s.source).join(', ') || NONE, title: a => (a.sources ?? []).map(s => `${s.source} every ${duration(s.interval)}`).join(', ') },
+        { key: 'dropped_rows', caption: 'dropped', style: 'minor', help: 'Rows given up because the spool was full', start: -1, show: a => a.dropped_rows ? element('span', { class: 'bad' }, `${count(a.dropped_rows)} rows`) : '0 rows' },
+        { key: 'sources', caption: 'sources', style: 'text sub minor', value: a => (a.sources ?? []).length, show: a => (a.sources ?? []).map(s => s.source).join(', ') || NONE, title: a => (a.sources ?? []).map(s => `${s.source} every ${duration(s.interval)}`).join(', ') },
 ];
 
 export const TABLES = { devices: DEVICES, pools: POOLS, agents: AGENTS };
@@ -83,16 +83,18 @@ function sorted(rows, columns, sort) {
         });
 }
 
+const head_style = column => ['text', 'minor'].filter(style => column.style?.includes(style)).join(' ') || null;
+
 /* @sort: { key, order: 1 or -1 }. */
 export function table(name, rows, sort) {
         const columns = TABLES[name];
         const heads = columns.map(column => element('th', {
-                scope: 'col', class: column.style?.includes('text') ? 'text' : null, title: column.help ?? null,
+                scope: 'col', class: head_style(column), title: column.help ?? null,
                 'aria-sort': column.key === sort.key ? (sort.order > 0 ? 'ascending' : 'descending') : null,
         }, element('button', { type: 'button', 'data-sort': column.key, 'data-table': name, 'data-start': column.start ?? 1 }, column.caption)));
         const body = sorted(rows, columns, sort).map(row => element('tr', {}, columns.map(column => {
                 const shown = column.show ? column.show(row) : text(row, column.key) || NONE;
-                const full = typeof shown === 'string' && column.style ? shown : null;
+                const full = typeof shown === 'string' && column.style?.includes('text') ? shown : null;
                 return element('td', { class: column.style ?? null, title: column.title?.(row) ?? full }, shown);
         })));
         return element('table', { class: 'list' }, element('thead', {}, element('tr', {}, heads)), element('tbody', {}, body));

@@ -27,11 +27,11 @@ function no_ratio(side, word, when) {
         const storage = rung('storage')?.bytes_per_second;
         if (side?.state === 'idle')
                 return [plain(`Hardly any ${word.toLowerCase()} ${when}: `), strong('idle'), plain(', so there is no ratio to judge.')];
-        if (!side || side.state === 'gap')
-                return [strong('No samples'), plain(` ${when}, so there is no ratio.`)];
         if (typeof storage === 'number' && typeof rung('filesystem')?.bytes !== 'number')
                 return [plain(`The devices ${word === 'Writes' ? 'write' : 'read'} `), strong(throughput(storage)),
                         plain('; there is no filesystem sample to divide it by.')];
+        if (!side || side.state === 'gap')
+                return [strong('No samples'), plain(` ${when}, so there is no ratio.`)];
         return [plain(`There is no ratio of ${word.toLowerCase()} ${when}.`)];
 }
 
