@@ -11,29 +11,6 @@
 
 #include "lib/metric.h"
 
-/* A column's data is a token for each row but the first; bits are found by a bit's position. */
-struct layout {
-        uint64_t first;
-        uint64_t divisor;
-        uint64_t position;
-        const uint8_t *tokens;
-        uint8_t kind;
-};
-
-struct block {
-        struct block_header header;
-        uint32_t n_entities;
-        uint32_t n_columns;
-        uint8_t *body;       /* names, identities, bitmaps and tokens point into it */
-        const uint8_t *bits; /* in it, too */
-        struct block_entity *entities;
-        const uint8_t **bitmaps; /* of an entity's presence; NULL when always present */
-        uint32_t *begins;        /* [n_entities + 1], first column of each */
-        struct block_column *columns;
-        struct layout *layouts; /* [n_columns] */
-        int64_t *times;
-};
-
 /* What of the body is not yet read. */
 struct cursor {
         const uint8_t *at;
@@ -79,21 +56,6 @@ static int skip_numbers(struct cursor *cursor, size_t count)
         cursor->at += count;
         cursor->position += n_bits;
         return 0;
-}
-
-struct block *block_close(struct block *block)
-{
-        if (!block)
-                return NULL;
-        free(block->body);
-        free(block->entities);
-        free(block->bitmaps);
-        free(block->begins);
-        free(block->columns);
-        free(block->layouts);
-        free(block->times);
-        free(block);
-        return NULL;
 }
 
 /* Allocates at least one member, so that NULL always means no memory. */
@@ -299,7 +261,7 @@ static int read_presence(struct block *block, struct cursor *cursor)
         return 0;
 }
 
-static int read_layout(struct cursor *cursor, uint16_t metric, struct layout *ret)
+static int read_layout(struct cursor *cursor, uint16_t metric, struct block_layout *ret)
 {
         uint64_t kind;
         int r;
@@ -335,7 +297,7 @@ static int read_layouts(struct block *block, struct cursor *cursor)
         }
         cursor->position = (cursor->position + 7) / 8 * 8;
         for (uint32_t i = 0; i < block->n_columns; i++) {
-                struct layout *layout = &block->layouts[i];
+                struct block_layout *layout = &block->layouts[i];
 
                 if (layout->kind & BLOCK_KIND_CONSTANT)
                         continue;
@@ -455,109 +417,5 @@ int block_open(const uint8_t *bytes, size_t size, struct block **ret)
                     block->n_columns) != frame.header.schema_hash)
                 return -EBADMSG;
         *ret = STEAL(block);
-        return 0;
-}
-
-const struct block_header *block_get_header(const struct block *block)
-{
-        return &block->header;
-}
-
-uint32_t block_get_n_entities(const struct block *block)
-{
-        return block->n_entities;
-}
-
-const struct block_entity *block_get_entity(const struct block *block, uint32_t index)
-{
-        return index < block->n_entities ? &block->entities[index] : NULL;
-}
-
-uint32_t block_get_n_columns(const struct block *block)
-{
-        return block->n_columns;
-}
-
-const struct block_column *block_get_columns(const struct block *block)
-{
-        return block->columns;
-}
-
-const int64_t *block_get_times(const struct block *block)
-{
-        return block->times;
-}
-
-int block_find_column(
-        const struct block *block, uint32_t entity, uint16_t metric, uint32_t *ret_column)
-{
-        if (entity >= block->n_entities)
-                return -ENOENT;
-        for (uint32_t i = block->begins[entity]; i < block->begins[entity + 1]; i++)
-                if (block->columns[i].metric == metric) {
-                        *ret_column = i;
-                        return 0;
-                }
-        return -ENOENT;
-}
-
-bool block_is_present(const struct block *block, uint32_t entity, uint32_t row)
-{
-        if (entity >= block->n_entities || row >= block->header.rows)
-                return false;
-        if (!block->bitmaps[entity])
-                return true;
-        return block->bitmaps[entity][row / 8] >> row % 8 & 1;
-}
-
-/* Adds the values of a column, as they are stored, to @ret[header.rows]. */
-static void add_stored(const struct block *block, const struct layout *layout, uint64_t *ret)
-{
-        uint64_t value = layout->first, base = layout->first, position = layout->position;
-        bool is_signed = layout->kind & BLOCK_KIND_SIGNED;
-        bool is_direct = layout->kind & BLOCK_KIND_DIRECT;
-        uint32_t rows = block->header.rows;
-
-        if (layout->kind & BLOCK_KIND_CONSTANT) {
-                for (uint32_t row = 0; row < rows; row++)
-                        ret[row] += value;
-                return;
-        }
-        ret[0] += value;
-        for (uint32_t row = 1; row < rows; row++) {
-                uint64_t difference = token_read(layout->tokens[row - 1], block->bits, &position);
-
-                if (is_signed)
-                        difference = unzigzag(difference);
-                value = base + difference * layout->divisor;
-                if (!is_direct)
-                        base = value;
-                ret[row] += value;
-        }
-}
-
-/* A residual becomes the weighted time by the columns that it was taken from. */
-static void add_parts(const struct block *block, uint32_t entity, uint64_t *ret)
-{
-        uint32_t column;
-
-        for (uint32_t part = 0; part < BLOCK_PARTS_MAX; part++)
-                if (block_find_column(block, entity, block_weighted_parts[part], &column) >= 0)
-                        add_stored(block, &block->layouts[column], ret);
-        for (uint32_t row = 0; row < block->header.rows; row++)
-                ret[row] = (uint32_t)ret[row];
-}
-
-int block_read_column(const struct block *block, uint32_t column, uint64_t *ret)
-{
-        const struct layout *layout;
-
-        if (column >= block->n_columns)
-                return -ENOENT;
-        layout = &block->layouts[column];
-        memset(ret, 0, block->header.rows * sizeof(*ret));
-        add_stored(block, layout, ret);
-        if (layout->kind & BLOCK_KIND_RESIDUAL)
-                add_parts(block, block->columns[column].entity, ret);
         return 0;
 }

@@ -129,3 +129,26 @@ static inline uint64_t token_read(uint8_t token, const uint8_t *bits, uint64_t *
         *position += count;
         return value;
 }
+
+/* A column's data is a token for each row but the first; bits are found by a bit's position. */
+struct block_layout {
+        uint64_t first;
+        uint64_t divisor;
+        uint64_t position;
+        const uint8_t *tokens;
+        uint8_t kind;
+};
+
+struct block {
+        struct block_header header;
+        uint32_t n_entities;
+        uint32_t n_columns;
+        uint8_t *body;       /* names, identities, bitmaps and tokens point into it */
+        const uint8_t *bits; /* in it, too */
+        struct block_entity *entities;
+        const uint8_t **bitmaps; /* of an entity's presence; NULL when always present */
+        uint32_t *begins;        /* [n_entities + 1], first column of each */
+        struct block_column *columns;
+        struct block_layout *layouts; /* [n_columns] */
+        int64_t *times;
+};
