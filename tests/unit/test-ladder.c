@@ -1,0 +1,333 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "collectord/ladder.h"
+
+#define MB 1e6
+
+static void assert_close(double a, double b)
+{
+        if (!(fabs(a - b) < 1e-6 * (1 + fabs(b))))
+                fail_msg("%.12g is not %.12g", a, b);
+}
+
+/*
+ * Measured: a real cluster of three OSDs on loop devices, 16.2.15, size 3. Bytes written on the
+ * devices, then the OSDs' counters in the order of enum ladder_written, all over the same window.
+ */
+static const struct {
+        const char *load;
+        double device;
+        double written[LADDER_WRITTEN_MAX_];
+        double unexplained; /* at compaction of the BlueFS log, 33 blocks an OSD that nobody counts
+                             */
+} measured[] = {
+        {"idle", 18903040, {5738496, 12552, 12, 36600, 5902336, 5787648, 10199040, 0, 2801664}, 0},
+        {"fresh 4k", 142295040, {42467328, 0, 0, 0, 42500096, 42467328, 80474112, 0, 19320832}, 0},
+        {"fresh 16k", 321974272, {138510336, 0, 0, 0, 138510336, 138510336, 168452096, 0, 15011840},
+                0},
+        {"fresh 64k", 546361344, {503906304, 0, 0, 0, 0, 0, 27664384, 0, 14385152}, 405504},
+        {"fresh 1m", 1453305856, {1440743424, 0, 0, 0, 0, 0, 9027584, 0, 3534848}, 0},
+        {"over 4k", 129474560, {37724160, 0, 0, 0, 37724160, 37724160, 72916992, 0, 18833408}, 0},
+        {"over 16k", 240586752, {104792064, 0, 0, 0, 104792064, 104792064, 125976576, 0, 9818112},
+                0},
+        {"over 64k", 425357312, {394002432, 0, 0, 0, 0, 0, 20807680, 0, 10141696}, 405504},
+        {"over 1m", 887668736, {880803840, 0, 0, 0, 0, 0, 4603904, 0, 2260992}, 0},
+        {"over 2k", 81797120, {0, 12920832, 6309, 0, 25829376, 25841664, 46497792, 0, 9469952}, 0},
+        {"fresh 2k", 87670784,
+                {0, 13676544, 6678, 13584384, 27353088, 27353088, 49405952, 0, 10911744}, 0},
+        {"over 6k, not aligned", 119517184,
+                {11464704, 17657856, 8439, 0, 45961216, 46030848, 64077824, 0, 9478144}, 0},
+        {"over 100k, not aligned", 427638784,
+                {231788544, 8441856, 4122, 0, 165957632, 168849408, 177750016, 0, 4108288}, 0},
+};
+
+static void what_bluestore_counts_is_what_the_devices_wrote(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++) {
+                double rest = measured[i].device - ladder_written_bytes(measured[i].written);
+
+                if (rest != measured[i].unexplained)
+                        fail_msg("%s: %.0f bytes are not explained", measured[i].load, rest);
+        }
+}
+
+static void a_release_without_a_counter_still_has_a_sum(void **state)
+{
+        double written[LADDER_WRITTEN_MAX_] = {100, 10, NAN, NAN, 40, NAN, 50, 5, 5};
+        (void)state;
+
+        /* Issued bytes alone cannot be moved between windows: they are in big already. */
+        assert_close(ladder_written_bytes(written), 170);
+        for (size_t i = 0; i < LADDER_WRITTEN_MAX_; i++)
+                written[i] = NAN;
+        assert_true(isnan(ladder_written_bytes(written)));
+}
+
+/* The 16k cell of the table that the design was made from: bytes in MB over 12 s. */
+static double osd_16k[LADDER_SLOTS_MAX_];
+static const struct ladder_member pool_16k[] = {{"rbd", 254.5 * MB, 15533, 3, false}};
+static const struct ladder_member devices_16k[] = {{"node1/sda", 580.3 * MB, 9000, NAN, false},
+        {"node1/sdb", 580.3 * MB, 9000, NAN, false}, {"node1/sdc", 580.3 * MB, 9000, NAN, false}};
+
+static struct ladder_input usual(void)
+{
+        struct ladder_input input = {
+                .direction = RATIO_WRITE,
+                .seconds = 12,
+                .pools = pool_16k,
+                .n_pools = 1,
+                .devices = devices_16k,
+                .n_devices = 3,
+                .osd = osd_16k,
+                .rungs = {{.seen = 1, .expected = 1}, {.seen = 3, .expected = 3},
+                        {.seen = 3, .expected = 3}, {.seen = 3, .expected = 3}},
+                .noise = {NAN, NAN, NAN, NAN},
+        };
+
+        memset(osd_16k, 0, sizeof(osd_16k));
+        osd_16k[LADDER_CLIENT_WRITE] = 254.5 * MB;
+        osd_16k[LADDER_CLIENT_WRITE_OPS] = 15533;
+        osd_16k[LADDER_REPLICA] = 532.3 * MB;
+        osd_16k[LADDER_REPLICA_OPS] = 31066;
+        osd_16k[LADDER_BIG] = osd_16k[LADDER_ISSUED] = osd_16k[LADDER_SUBMITTED] = 763.4 * MB;
+        osd_16k[LADDER_BIG_OPS] = osd_16k[LADDER_SUBMITTED_OPS] = 46594;
+        osd_16k[LADDER_WAL] = 911.9 * MB;
+        osd_16k[LADDER_LOG] = 65 * MB;
+        return input;
+}
+
+static struct ladder *compute(struct ladder_input input)
+{
+        struct ladder *ladder;
+
+        assert_int_equal(ladder_compute(&input, &ladder), 0);
+        return ladder;
+}
+
+static const struct ladder_part *part(const struct ladder_rung *rung, const char *name)
+{
+        for (size_t i = 0; i < rung->n_parts; i++)
+                if (strcmp(rung->parts[i].name, name) == 0)
+                        return &rung->parts[i];
+        fail_msg("no part %s", name);
+        return NULL;
+}
+
+static void the_rungs_of_small_writes_are_what_was_measured(void **state)
+{
+        CLEANUP(ladder) struct ladder *ladder = compute(usual());
+        (void)state;
+
+        assert_int_equal(ladder->point.state, RUNG_OK);
+        assert_close(ladder->rungs[0].bytes, 254.5 * MB);
+        assert_close(ladder->rungs[1].bytes, 786.8 * MB);
+        assert_close(ladder->rungs[1].ops, 15533 * 3);
+        assert_close(ladder->rungs[2].bytes, 1740.3 * MB);
+        assert_close(ladder->rungs[3].bytes, 1740.9 * MB);
+        assert_close(ladder->point.amplification, 1740.9 / 254.5);
+        assert_close(ladder->point.expected, 3);
+        assert_close(ladder->unattributed_bytes, 0.6 * MB);
+        assert_close(ladder->unattributed_share, 0.6 / 1740.9);
+        assert_close(part(&ladder->rungs[3], "node1/sdb")->amplification, 580.3 / 254.5);
+}
+
+static void the_parts_of_a_rung_add_up_to_it(void **state)
+{
+        CLEANUP(ladder) struct ladder *ladder = compute(usual());
+        (void)state;
+
+        for (size_t i = 0; i < LADDER_RUNGS; i++) {
+                double bytes = 0;
+
+                for (size_t k = 0; k < ladder->rungs[i].n_parts; k++)
+                        if (ladder->rungs[i].parts[k].counted)
+                                bytes += ladder->rungs[i].parts[k].bytes;
+                assert_close(bytes, ladder->rungs[i].bytes);
+        }
+        assert_string_equal(part(&ladder->rungs[2], "deferred")->included_in, "wal");
+        assert_false(part(&ladder->rungs[2], "deferred")->counted);
+}
+
+static void the_ladder_names_deferred_writes_first(void **state)
+{
+        CLEANUP(ladder) struct ladder *ladder = compute(usual());
+        (void)state;
+
+        assert_int_equal(ladder->n_reasons, 2);
+        assert_string_equal(ladder->reasons[0].part, "deferred");
+        assert_close(ladder->reasons[0].amplification, 763.4 / 254.5);
+        assert_string_equal(ladder->reasons[0].sentence,
+                "Deferred writes: 728.0 MiB in writes of 16.0 KiB, below "
+                "bluestore_prefer_deferred_size; each such byte goes to the RocksDB WAL and later "
+                "to its place.");
+        assert_string_equal(ladder->reasons[1].part, "metadata");
+}
+
+static void the_reasons_and_the_expected_value_add_up_to_the_amplification(void **state)
+{
+        struct ladder_input input = usual();
+        double all = 3;
+        (void)state;
+
+        /* Something of everything, all of it large enough to be named. */
+        osd_16k[LADDER_SMALL] = 40 * MB;
+        osd_16k[LADDER_SMALL_OPS] = 20000;
+        osd_16k[LADDER_BIG] += 60 * MB;
+        osd_16k[LADDER_SUBMITTED] -= 300 * MB;
+        osd_16k[LADDER_ISSUED] -= 300 * MB;
+        osd_16k[LADDER_SST] = 30 * MB;
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        for (size_t i = 0; i < ladder->n_reasons; i++)
+                all += ladder->reasons[i].amplification;
+        assert_int_equal(ladder->n_reasons, 4);
+        /* Unattributed is negative here and is no reason. */
+        assert_close(all + ladder->unattributed_bytes / (254.5 * MB), ladder->point.amplification);
+        for (size_t i = 1; i < ladder->n_reasons; i++)
+                assert_true(
+                        ladder->reasons[i - 1].amplification >= ladder->reasons[i].amplification);
+}
+
+static void a_small_excess_needs_no_reason(void **state)
+{
+        static const struct ladder_member pool[] = {{"rbd", 1700 * MB / 3, 9000, 3, false}};
+        struct ladder_input input = usual();
+        (void)state;
+
+        input.pools = pool;
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_true(ladder->point.excess < 1.2);
+        assert_int_equal(ladder->n_reasons, 0);
+}
+
+static void devices_that_others_use_too_are_unattributed(void **state)
+{
+        static const struct ladder_member devices[] = {{"node1/sda", 3000 * MB, 1, NAN, false}};
+        struct ladder_input input = usual();
+        (void)state;
+
+        input.devices = devices;
+        input.n_devices = 1;
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_close(ladder->unattributed_bytes, (3000 - 1740.3) * MB);
+        assert_string_equal(ladder->reasons[0].part, "unattributed");
+}
+
+static void an_erasure_coded_pool_leaves_the_osd_rung_partial_and_says_why(void **state)
+{
+        /* 64k over an EC 2+1 pool: 476.5 MB asked, 1614.5 MB on the devices. */
+        static const struct ladder_member pool[] = {{"ec", 476.5 * MB, 7270, 1.5, true}};
+        static const struct ladder_member devices[] = {{"node1/sda", 1614.5 * MB, 1, NAN, false}};
+        struct ladder_input input = usual();
+        (void)state;
+
+        osd_16k[LADDER_CLIENT_WRITE] = 476.5 * MB;
+        osd_16k[LADDER_REPLICA] = 0;
+        osd_16k[LADDER_BIG] = 720.6 * MB;
+        osd_16k[LADDER_ISSUED] = osd_16k[LADDER_SUBMITTED] = 712.6 * MB;
+        osd_16k[LADDER_SUBMITTED_OPS] = 21746;
+        osd_16k[LADDER_WAL] = 844.9 * MB;
+        osd_16k[LADDER_LOG] = 44.3 * MB;
+        input.pools = pool;
+        input.devices = devices;
+        input.n_devices = 1;
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_int_equal(ladder->point.state, RUNG_OK);
+        assert_close(ladder->point.expected, 1.5);
+        assert_close(ladder->point.amplification, 1614.5 / 476.5);
+        assert_int_equal(ladder->rungs[1].state, RUNG_PARTIAL);
+        assert_non_null(ladder->rungs[1].note);
+        assert_non_null(strstr(ladder->rungs[1].detail, "Erasure-coded pools took writes"));
+        assert_string_equal(ladder->reasons[0].part, "deferred");
+        assert_non_null(strstr(ladder->reasons[0].sentence, "writes of 32.0 KiB"));
+        assert_non_null(strstr(ladder->reasons[0].sentence, "a shard is smaller"));
+}
+
+static void an_idle_window_has_bytes_but_no_amplification(void **state)
+{
+        static const struct ladder_member pool[] = {{"rbd", 4096, 1, 3, false}};
+        struct ladder_input input = usual();
+        (void)state;
+
+        input.pools = pool;
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_int_equal(ladder->point.state, RUNG_IDLE);
+        assert_true(isnan(ladder->rungs[3].amplification));
+        assert_close(ladder->rungs[3].bytes, 1740.9 * MB);
+        assert_int_equal(ladder->n_reasons, 0);
+}
+
+static void unknown_osds_are_a_gap_and_their_bytes_null(void **state)
+{
+        struct ladder_input input = usual();
+        (void)state;
+
+        for (size_t i = 0; i < LADDER_SLOTS_MAX_; i++)
+                osd_16k[i] = NAN;
+        input.rungs[1].seen = input.rungs[2].seen = 0;
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_int_equal(ladder->rungs[1].state, RUNG_GAP);
+        assert_int_equal(ladder->rungs[2].state, RUNG_GAP);
+        assert_true(isnan(ladder->rungs[1].bytes));
+        assert_true(isnan(ladder->rungs[2].bytes));
+        assert_true(isnan(part(&ladder->rungs[2], "data")->bytes));
+        assert_true(isnan(ladder->unattributed_bytes));
+        assert_close(ladder->point.amplification, 1740.9 / 254.5);
+        assert_int_equal(ladder->n_reasons, 0);
+}
+
+static void reads_tell_cache_from_device(void **state)
+{
+        static const struct ladder_member pool[] = {{"rbd", 638.5 * MB, 9742, 3, false}};
+        static const struct ladder_member devices[] = {{"node1/sda", 606.9 * MB, 1, NAN, false}};
+        struct ladder_input input = usual();
+        (void)state;
+
+        input.direction = RATIO_READ;
+        input.pools = pool;
+        input.devices = devices;
+        input.n_devices = 1;
+        osd_16k[LADDER_CLIENT_READ] = 638.7 * MB;
+        osd_16k[LADDER_HIT] = 31.6 * MB;
+        osd_16k[LADDER_MISS] = 606.9 * MB;
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_close(ladder->point.expected, 1);
+        assert_close(ladder->rungs[2].bytes, 606.9 * MB);
+        assert_close(ladder->unattributed_bytes, 0);
+        assert_false(part(&ladder->rungs[2], "cache_hit")->counted);
+        assert_close(part(&ladder->rungs[2], "cache_hit")->bytes, 31.6 * MB);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_bluestore_counts_is_what_the_devices_wrote),
+                cmocka_unit_test(a_release_without_a_counter_still_has_a_sum),
+                cmocka_unit_test(the_rungs_of_small_writes_are_what_was_measured),
+                cmocka_unit_test(the_parts_of_a_rung_add_up_to_it),
+                cmocka_unit_test(the_ladder_names_deferred_writes_first),
+                cmocka_unit_test(the_reasons_and_the_expected_value_add_up_to_the_amplification),
+                cmocka_unit_test(a_small_excess_needs_no_reason),
+                cmocka_unit_test(devices_that_others_use_too_are_unattributed),
+                cmocka_unit_test(an_erasure_coded_pool_leaves_the_osd_rung_partial_and_says_why),
+                cmocka_unit_test(an_idle_window_has_bytes_but_no_amplification),
+                cmocka_unit_test(unknown_osds_are_a_gap_and_their_bytes_null),
+                cmocka_unit_test(reads_tell_cache_from_device),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
