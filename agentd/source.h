@@ -86,6 +86,7 @@ int source_class_get(enum source_id id, const struct source_class **ret);
 extern const struct source_class source_diskstats;
 extern const struct source_class source_host;
 extern const struct source_class source_osd;
+extern const struct source_class source_agent;
 /* What the module strata-source-ceph.so exports. */
 #define SOURCE_CEPH_SYMBOL "source_ceph"
 extern const struct source_class source_ceph;

@@ -1,0 +1,97 @@
+#include "agentd/agent-config.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "agentd/spool.h"
+#include "lib/id.h"
+#include "lib/log.h"
+#include "lib/message.h"
+
+#define FIELD(name) offsetof(struct agent_config, name)
+#define SECOND 1000000ull
+
+static const struct config_key keys[] = {
+        {"agent", "state_folder", CONFIG_STRING, FIELD(state_folder), "/var/lib/strata-agentd"},
+        {"agent", "host_id", CONFIG_STRING, FIELD(host_id), ""},
+        {"agent", "log_level", CONFIG_STRING, FIELD(log_level), "info"},
+        {"agent", "root", CONFIG_STRING, FIELD(root), ""},
+        {"agent", "module_folder", CONFIG_STRING, FIELD(module_folder), MODULE_FOLDER},
+        {"agent", "seal_interval", CONFIG_DURATION, FIELD(seal_interval_us), "10s", SECOND,
+                600 * SECOND},
+        {"agent", "block_rows", CONFIG_INTEGER, FIELD(block_rows), "300", 1, BLOCK_ROWS_MAX},
+        {"agent", "spool_bytes", CONFIG_BYTES, FIELD(spool_bytes), "256M", SPOOL_BYTES_MIN,
+                SPOOL_BYTES_MAX},
+        {"collector", "url", CONFIG_STRING, FIELD(url), "http://127.0.0.1:8440"},
+        {"collector", "token_file", CONFIG_STRING, FIELD(token_file), ""},
+        {"collector", "ca_file", CONFIG_STRING, FIELD(ca_file), ""},
+        {"osd", "folders", CONFIG_STRING, FIELD(osd_folders), "/var/run/ceph"},
+        {"ceph", "enabled", CONFIG_BOOL, FIELD(ceph_enabled), "no"},
+        {"ceph", "conf", CONFIG_STRING, FIELD(ceph_conf), "/etc/ceph/ceph.conf"},
+        {"ceph", "name", CONFIG_STRING, FIELD(ceph_name), "client.strata"},
+        {"ceph", "keyring", CONFIG_STRING, FIELD(ceph_keyring), ""},
+        {0},
+};
+
+static int check(const char *path, const struct agent_config *config, char **ret_message)
+{
+        size_t length = strlen(config->url);
+        enum log_level level;
+        struct id id;
+
+        if (config->host_id[0] && id_parse(config->host_id, &id) < 0)
+                return message_refuse(
+                        ret_message, "%s: host_id '%s' is not a UUID", path, config->host_id);
+        if (log_level_parse(config->log_level, &level) < 0)
+                return message_refuse(ret_message,
+                        "%s: log_level '%s' is not error, warning, notice, info or debug", path,
+                        config->log_level);
+        if (config->state_folder[0] != '/')
+                return message_refuse(ret_message, "%s: state_folder '%s' is not an absolute path",
+                        path, config->state_folder);
+        if (length > 0 && strncmp(config->url, "http://", 7) != 0 &&
+                strncmp(config->url, "https://", 8) != 0)
+                return message_refuse(ret_message,
+                        "%s: url '%s' begins neither with http:// nor https://", path, config->url);
+        return 0;
+}
+
+int agent_config_load(const char *path, struct agent_config *config, char **ret_message)
+{
+        size_t length;
+        int r;
+
+        r = config_load(path, keys, config, ret_message);
+        if (r < 0)
+                return r;
+        r = check(path ? path : "defaults", config, ret_message);
+        if (r < 0)
+                return r;
+        /* Paths are put behind it. */
+        for (length = strlen(config->url); length > 0 && config->url[length - 1] == '/'; length--)
+                config->url[length - 1] = '\0';
+        return 0;
+}
+
+void agent_config_done(struct agent_config *config)
+{
+        config_done(keys, config);
+}
+
+void agent_config_get_source_options(const struct agent_config *config, struct source_options *ret)
+{
+        *ret = (struct source_options){
+                .root = config->root,
+                .osd_folders = config->osd_folders,
+                .ceph_conf = config->ceph_conf,
+                .ceph_name = config->ceph_name,
+                .ceph_keyring = config->ceph_keyring,
+                .module_folder = config->module_folder,
+        };
+}
+
+bool agent_config_allows(const struct agent_config *config, enum source_id source)
+{
+        return source != SOURCE_NONE && (source != SOURCE_CEPH || config->ceph_enabled);
+}

@@ -1,0 +1,432 @@
+#include "agentd/sampler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "agentd/worker.h"
+#include "lib/log.h"
+
+/* A source that cannot be opened (no module, no mon) is tried again after this, doubled up to the
+ * maximum. */
+#define REOPEN_MIN_US 1000000ull
+#define REOPEN_MAX_US 60000000ull
+
+/* What one step of a source reads and writes; a worker's while a step is under way. */
+struct step {
+        const struct source_class *class;
+        const struct source_options *options;
+        struct source_report report;
+        bool close; /* close instead of sampling */
+        uint64_t deadline_us;
+        struct source *source;
+        bool opened; /* in this step */
+        int result;
+        struct sample sample;
+        bool facts_known;
+        uint64_t facts_generation;
+        struct facts *facts; /* new ones, or NULL */
+};
+
+struct stream {
+        struct sampler *sampler;
+        enum source_id id;
+        bool wanted;
+        bool busy; /* the worker has a step */
+        struct tick tick;
+        uint64_t taken;
+        uint64_t epoch;
+        uint64_t reopen_us, reopen_delay_us;
+        int last_error;
+        struct facts *facts;
+        struct worker *worker;
+        struct step step;
+};
+
+struct sampler {
+        struct sampler_options options;
+        struct plan plan;
+        int done_fd;
+        uint64_t facts_revision;
+        struct stream streams[SOURCE_MAX_];
+};
+
+static void step_add_facts(struct step *step)
+{
+        CLEANUP(facts) struct facts *facts = NULL;
+
+        if (!step->class->add_facts ||
+                (step->facts_known && step->facts_generation == step->sample.facts_generation))
+                return;
+        /* On failure the next sample tries again. */
+        if (facts_new(&facts) < 0 || step->class->add_facts(step->source, facts) < 0)
+                return;
+        facts_free(step->facts);
+        step->facts = STEAL(facts);
+        step->facts_known = true;
+        step->facts_generation = step->sample.facts_generation;
+}
+
+/* Runs on the worker's thread, or inline for a source that never waits. */
+static void step_run(void *userdata)
+{
+        struct step *step = userdata;
+
+        step->opened = false;
+        step->result = 0;
+        if (step->close) {
+                step->class->close(step->source);
+                step->source = NULL;
+                step->facts_known = false;
+                return;
+        }
+        if (!step->source) {
+                step->result = step->class->open(step->options, &step->report, &step->source);
+                if (step->result < 0)
+                        return;
+                step->opened = true;
+        }
+        step->result = step->class->collect(step->source, step->deadline_us, &step->sample);
+        if (step->result >= 0)
+                step_add_facts(step);
+}
+
+static struct moment now(struct sampler *sampler)
+{
+        return sampler->options.clock(sampler->options.userdata);
+}
+
+static void report_line(void *userdata, int level, const char *text)
+{
+        const struct stream *stream = userdata;
+
+        log_write((enum log_level)level, "%s: %s", source_name(stream->id), text);
+}
+
+/* The same trouble is told once, not at every tick. */
+static void stream_tell(struct stream *stream, int result)
+{
+        if (result == -EAGAIN)
+                result = 0;
+        if (result == stream->last_error)
+                return;
+        if (result < 0)
+                log_warning("%s: no samples: %s", source_name(stream->id), strerror(-result));
+        else
+                log_notice("%s: samples again", source_name(stream->id));
+        stream->last_error = result;
+}
+
+static void stream_take_facts(struct stream *stream)
+{
+        if (!stream->step.facts)
+                return;
+        facts_free(stream->facts);
+        stream->facts = STEAL(stream->step.facts);
+        stream->sampler->facts_revision++;
+}
+
+static void stream_closed(struct stream *stream)
+{
+        stream->step.close = false;
+        if (!stream->facts)
+                return;
+        stream->facts = facts_free(stream->facts);
+        stream->sampler->facts_revision++;
+}
+
+static void stream_delay_reopen(struct stream *stream)
+{
+        uint64_t delay = stream->reopen_delay_us;
+
+        stream->reopen_us = now(stream->sampler).monotonic_us + delay;
+        stream->reopen_delay_us = delay * 2 < REOPEN_MAX_US ? delay * 2 : REOPEN_MAX_US;
+}
+
+static void stream_count(struct stream *stream, const struct plan_source *plan)
+{
+        stream->sampler->options.counters->rows++;
+        stream->taken++;
+        if (plan->count > 0 && stream->taken >= plan->count) {
+                stream->wanted = false;
+                log_info("%s: all %llu samples of the plan are taken", source_name(stream->id),
+                        (unsigned long long)plan->count);
+        }
+}
+
+/* A step has ended, on whichever thread. */
+static void stream_finish(struct stream *stream)
+{
+        struct sampler *sampler = stream->sampler;
+        const struct plan_source *plan = &sampler->plan.sources[stream->id];
+        struct step *step = &stream->step;
+
+        if (step->close) {
+                stream_closed(stream);
+                return;
+        }
+        if (step->opened)
+                stream->epoch++;
+        if (!step->source)
+                stream_delay_reopen(stream);
+        else
+                stream->reopen_delay_us = REOPEN_MIN_US;
+        stream_take_facts(stream);
+        if (!stream->wanted)
+                return;
+        stream_tell(stream, step->result);
+        if (step->result < 0) {
+                sampler->options.counters->failures += step->result != -EAGAIN;
+                return;
+        }
+        sampler->options.row(sampler->options.userdata, &(struct sampler_row){
+                                                                .source = stream->id,
+                                                                .plan = plan,
+                                                                .epoch = stream->epoch,
+                                                                .sample = &step->sample,
+                                                        });
+        stream_count(stream, plan);
+}
+
+static void stream_step(struct stream *stream)
+{
+        struct agent_counters *counters = stream->sampler->options.counters;
+        uint64_t begin_us;
+
+        if (stream->worker) {
+                stream->busy = worker_start(stream->worker) == 0;
+                return;
+        }
+        begin_us = now(stream->sampler).monotonic_us;
+        step_run(&stream->step);
+        counters->sample_time_us += now(stream->sampler).monotonic_us - begin_us;
+        stream_finish(stream);
+}
+
+static void stream_sample(struct stream *stream, struct moment at)
+{
+        if (stream->busy) {
+                stream->sampler->options.counters->skips++;
+                return;
+        }
+        if (!stream->step.source && at.monotonic_us < stream->reopen_us)
+                return;
+        stream->step.deadline_us = at.monotonic_us + stream->step.class->deadline_us;
+        stream_step(stream);
+}
+
+static void stream_tick(struct stream *stream)
+{
+        struct agent_counters *counters = stream->sampler->options.counters;
+        struct moment at = now(stream->sampler);
+        uint64_t missed, late_us;
+
+        if (tick_look(&stream->tick, at, &missed, &late_us) != TICK_SAMPLE)
+                return;
+        counters->ticks++;
+        counters->ticks_missed += missed;
+        if (late_us > counters->lateness_max_us)
+                counters->lateness_max_us = late_us;
+        stream_sample(stream, at);
+}
+
+static void stream_run(struct stream *stream)
+{
+        if (stream->busy && worker_take(stream->worker)) {
+                stream->busy = false;
+                stream_finish(stream);
+        }
+        if (stream->wanted)
+                stream_tick(stream);
+        if (!stream->wanted && !stream->busy && stream->step.source) {
+                stream->step.close = true;
+                stream_step(stream);
+        }
+}
+
+void sampler_run(struct sampler *sampler, uint64_t *ret_next_us)
+{
+        uint64_t next_us = UINT64_MAX;
+        eventfd_t ignored;
+
+        (void)eventfd_read(sampler->done_fd, &ignored);
+        for (int id = 0; id < SOURCE_MAX_; id++) {
+                struct stream *stream = &sampler->streams[id];
+
+                if (!stream->step.class)
+                        continue;
+                stream_run(stream);
+                if (stream->wanted && tick_due_monotonic(&stream->tick) < next_us)
+                        next_us = tick_due_monotonic(&stream->tick);
+        }
+        *ret_next_us = next_us;
+}
+
+/* Finds the class when the source is first wanted, so that one never enabled costs nothing. */
+static bool stream_prepare(struct stream *stream)
+{
+        struct sampler *sampler = stream->sampler;
+        const struct source_class *class = NULL;
+        int r;
+
+        if (stream->step.class)
+                return true;
+        r = sampler->options.class_get(stream->id, &class);
+        if (r >= 0 && class->may_wait)
+                r = worker_new(step_run, &stream->step, sampler->done_fd, &stream->worker);
+        if (r < 0) {
+                stream_tell(stream, r);
+                return false;
+        }
+        stream->step.class = class;
+        return true;
+}
+
+static bool same_metrics(const struct plan_source *a, const struct plan_source *b)
+{
+        return a->n_metrics == b->n_metrics &&
+               (a->n_metrics == 0 ||
+                       memcmp(a->metrics, b->metrics, a->n_metrics * sizeof(*a->metrics)) == 0);
+}
+
+static void stream_apply(
+        struct stream *stream, const struct plan_source *before, const struct plan_source *plan)
+{
+        struct sampler *sampler = stream->sampler;
+        bool was_wanted = stream->wanted;
+
+        stream->wanted = plan->enabled && sampler->options.allowed[stream->id] &&
+                         (plan->count == 0 || stream->taken < plan->count) &&
+                         stream_prepare(stream);
+        if (before->interval_us != plan->interval_us || !same_metrics(before, plan))
+                stream->epoch++;
+        if (!stream->wanted)
+                return;
+        if (!was_wanted || before->interval_us != plan->interval_us ||
+                before->start_us != plan->start_us)
+                tick_start(&stream->tick, plan->interval_us, plan->start_us, now(sampler));
+}
+
+int sampler_apply(struct sampler *sampler, const struct plan *plan)
+{
+        CLEANUP(plan) struct plan before = {0};
+        struct plan copy;
+        int r;
+
+        r = plan_copy(plan, &copy);
+        if (r < 0)
+                return r;
+        before = sampler->plan;
+        sampler->plan = copy;
+        for (int id = SOURCE_NONE + 1; id < SOURCE_MAX_; id++) {
+                if (before.revision != copy.revision)
+                        sampler->streams[id].taken = 0;
+                stream_apply(&sampler->streams[id], &before.sources[id], &copy.sources[id]);
+        }
+        return 0;
+}
+
+const struct plan *sampler_get_plan(const struct sampler *sampler)
+{
+        return &sampler->plan;
+}
+
+int sampler_get_fd(const struct sampler *sampler)
+{
+        return sampler->done_fd;
+}
+
+uint64_t sampler_get_taken(const struct sampler *sampler, enum source_id source)
+{
+        return sampler->streams[source].taken;
+}
+
+void sampler_set_taken(struct sampler *sampler, enum source_id source, uint64_t taken)
+{
+        const struct plan_source *plan = &sampler->plan.sources[source];
+        struct stream *stream = &sampler->streams[source];
+
+        stream->taken = taken;
+        if (plan->count > 0 && taken >= plan->count)
+                stream->wanted = false;
+}
+
+uint64_t sampler_get_facts_revision(const struct sampler *sampler)
+{
+        return sampler->facts_revision;
+}
+
+const struct facts *sampler_get_facts(const struct sampler *sampler, enum source_id source)
+{
+        return sampler->streams[source].facts;
+}
+
+int sampler_new(const struct sampler_options *options, struct sampler **ret)
+{
+        struct sampler *sampler = calloc(1, sizeof(*sampler));
+
+        if (!sampler)
+                return -ENOMEM;
+        sampler->options = *options;
+        sampler->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (sampler->done_fd < 0) {
+                int r = -errno;
+
+                free(sampler);
+                return r;
+        }
+        for (int id = 0; id < SOURCE_MAX_; id++) {
+                struct stream *stream = &sampler->streams[id];
+
+                stream->sampler = sampler;
+                stream->id = (enum source_id)id;
+                stream->reopen_delay_us = REOPEN_MIN_US;
+                stream->step.options = &sampler->options.source;
+                stream->step.report.line = report_line;
+                stream->step.report.userdata = stream;
+        }
+        *ret = sampler;
+        return 0;
+}
+
+/* Asks an idle worker to close its source as its last step; a busy one just ends after its step. */
+static void stream_end(struct stream *stream, uint64_t timeout_us)
+{
+        stream->wanted = false;
+        if (stream->busy && worker_take(stream->worker))
+                stream->busy = false;
+        if (stream->worker && !stream->busy && stream->step.source) {
+                stream->step.close = true;
+                (void)worker_start(stream->worker);
+        }
+        stream->worker = worker_free(stream->worker, timeout_us);
+        if (stream->worker)
+                return;
+        if (stream->step.class)
+                stream->step.class->close(stream->step.source);
+        stream->step.source = NULL;
+        stream->step.facts = facts_free(stream->step.facts);
+        stream->facts = facts_free(stream->facts);
+}
+
+struct sampler *sampler_free(struct sampler *sampler, uint64_t timeout_us)
+{
+        uint64_t end_us, at_us;
+        bool stuck = false;
+
+        if (!sampler)
+                return NULL;
+        end_us = now(sampler).monotonic_us + timeout_us;
+        for (int id = 0; id < SOURCE_MAX_; id++) {
+                at_us = now(sampler).monotonic_us;
+                stream_end(&sampler->streams[id], at_us < end_us ? end_us - at_us : 0);
+                stuck |= sampler->streams[id].worker != NULL;
+        }
+        if (stuck)
+                return sampler;
+        close(sampler->done_fd);
+        plan_done(&sampler->plan);
+        free(sampler);
+        return NULL;
+}
