@@ -243,6 +243,7 @@ int block_write_entity(struct block_encoder *encoder, const struct block_rows *r
                 if (best.kind & BLOCK_KIND_SIGNED)
                         candidate_try(&best, &spare, values, n_rows, BLOCK_KIND_DIRECT);
                 if (list[k].metric == METRIC_DISK_WEIGHTED_TIME &&
+                        !(best.kind & BLOCK_KIND_CONSTANT) &&
                         make_residual(encoder, list, count, k, n_rows)) {
                         candidate_try(
                                 &best, &spare, encoder->residual, n_rows, BLOCK_KIND_RESIDUAL);

@@ -368,22 +368,24 @@ int block_parse(
         return 0;
 }
 
-/* One frame, no longer than the block, that says its size and keeps to it. */
-static int decompress(const uint8_t *bytes, size_t size, uint8_t **ret, size_t *ret_size)
+int block_unpack(const uint8_t *bytes, size_t size, uint8_t **ret_body, size_t *ret_size)
 {
         CLEANUP(mem) uint8_t *body = NULL;
-        unsigned long long body_size = ZSTD_getFrameContentSize(bytes, size);
+        const uint8_t *frame = bytes + BLOCK_HEADER_BYTES;
+        size_t frame_size = size - BLOCK_HEADER_BYTES;
+        unsigned long long body_size = ZSTD_getFrameContentSize(frame, frame_size);
 
         /* The two errors of zstd are larger than any size. */
-        if (body_size > BLOCK_BODY_MAX || ZSTD_findFrameCompressedSize(bytes, size) != size)
+        if (body_size > BLOCK_BODY_MAX ||
+                ZSTD_findFrameCompressedSize(frame, frame_size) != frame_size)
                 return -EBADMSG;
         body = malloc(body_size + BLOCK_BODY_SLACK);
         if (!body)
                 return -ENOMEM;
-        if (ZSTD_decompress(body, body_size, bytes, size) != body_size)
+        if (ZSTD_decompress(body, body_size, frame, frame_size) != body_size)
                 return -EBADMSG;
         memset(body + body_size, 0, BLOCK_BODY_SLACK);
-        *ret = STEAL(body);
+        *ret_body = STEAL(body);
         *ret_size = body_size;
         return 0;
 }
@@ -392,21 +394,19 @@ int block_open(const uint8_t *bytes, size_t size, struct block **ret)
 {
         CLEANUP(block) struct block *block = NULL;
         struct block_frame frame;
-        size_t frame_size, body_size = 0;
+        bool is_gap;
+        size_t body_size = 0;
         uint8_t *body = NULL;
         int r;
 
         r = block_frame_read(bytes, size, &frame);
         if (r < 0)
                 return r;
-        if (frame.size != size)
+        is_gap = frame.header.flags & BLOCK_FLAG_GAP;
+        if (frame.size != size || (is_gap && size > BLOCK_HEADER_BYTES))
                 return -EBADMSG;
-        frame_size = size - BLOCK_HEADER_BYTES;
-        if (frame.header.flags & BLOCK_FLAG_GAP) {
-                if (frame_size > 0)
-                        return -EBADMSG;
-        } else {
-                r = decompress(bytes + BLOCK_HEADER_BYTES, frame_size, &body, &body_size);
+        if (!is_gap) {
+                r = block_unpack(bytes, size, &body, &body_size);
                 if (r < 0)
                         return r;
         }

@@ -34,7 +34,9 @@ struct block_encoder {
         uint64_t residual[BLOCK_ROWS_MAX];
 };
 
+/* Makes room for @extra bytes behind @buffer->size. */
 int block_buffer_reserve(struct buffer *buffer, size_t extra);
+
 /* Reserves for so many other bytes and so many numbers. The writers below rely on it. */
 static inline int stream_reserve(struct stream *stream, size_t bytes, size_t numbers)
 {

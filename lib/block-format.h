@@ -73,6 +73,12 @@ void block_seal(uint8_t *bytes, size_t size);
 bool block_frame_fits(const struct block_frame *frame);
 
 /*
+ * The body of a block that block_frame_read found good: one zstd frame that says its size and keeps
+ * to it. For block_parse.
+ */
+int block_unpack(const uint8_t *bytes, size_t size, uint8_t **ret_body, size_t *ret_size);
+
+/*
  * Takes @body (from malloc), also on failure. It has @body_size bytes, and BLOCK_BODY_SLACK zeros
  * behind them that numbers are read into. Does not look at schema_hash.
  */
