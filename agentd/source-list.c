@@ -100,6 +100,7 @@ int source_class_get(enum source_id id, const struct source_class **ret)
                 [SOURCE_OSD] = &source_osd,
                 [SOURCE_CEPH] = &source_ceph_proxy,
                 [SOURCE_HOST] = &source_host,
+                [SOURCE_AGENT] = &source_agent,
         };
 
         if ((size_t)id >= SOURCE_MAX_ || !classes[id])
