@@ -28,8 +28,9 @@
 
 enum block_flags {
         /*
-         * No rows: the agent dropped header.rows rows (any number) between first_us and last_us, which
-         * the caller gives. A gap has neither entities nor columns; those given are not encoded.
+         * No rows: the agent dropped header.rows rows (any number) between first_us and last_us,
+         * which the caller gives. A gap has neither entities nor columns; those given are not
+         * encoded.
          */
         BLOCK_FLAG_GAP = 1 << 0,
 };
