@@ -25,6 +25,8 @@ struct api_parameter {
         const char *name, *value; /* decoded, UTF-8 checked */
 };
 
+struct metrics;
+
 struct api_request {
         const char *method, *path;
         const struct api_parameter *parameters;
@@ -34,10 +36,11 @@ struct api_request {
         const uint8_t *body;
         size_t body_size;
         enum api_role role;
-        struct id host;       /* of an agent's token */
-        bool elected;         /* an agent's: it is to sample its cluster */
-        int64_t now_us;       /* Unix time at receipt */
-        uint64_t deadline_us; /* CLOCK_MONOTONIC */
+        struct id host;          /* of an agent's token */
+        bool elected;            /* an agent's: it is to sample its cluster */
+        int64_t now_us;          /* Unix time at receipt */
+        uint64_t deadline_us;    /* CLOCK_MONOTONIC */
+        struct metrics *metrics; /* the collector's own counters */
 };
 
 /* Filled by a handler; body belongs to the response, freed by api_response_done. */

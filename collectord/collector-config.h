@@ -1,0 +1,37 @@
+#pragma once
+/* The configuration of strata-collectord; systemd/strata-collectord.conf shows every key. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/config.h"
+
+#define COLLECTOR_CONFIG_PATH "/etc/strata/strata-collectord.conf"
+#define COLLECTOR_THREADS_MAX 16u
+
+struct collector_config {
+        char *listen;
+        char *store_folder;
+        char *web_folder;
+        char *log_level;
+        bool insecure;
+        uint64_t raw_days;
+        uint64_t store_max; /* bytes; 0: no limit */
+        uint64_t connections;
+        uint64_t request_timeout_us;
+        uint64_t idle_timeout_us;
+        uint64_t query_timeout_us;
+        uint64_t query_threads;
+        char *certificate; /* paths; "" for none */
+        char *key;
+        char *tokens;
+};
+
+/* As config_load, and what hangs on more than one key is checked. */
+int collector_config_load(const char *path, struct collector_config *ret, char **ret_message);
+void collector_config_done(struct collector_config *config);
+
+/* The address in listen, a loopback one or not. -EINVAL. */
+struct sockaddr_storage;
+int collector_config_address(
+        const char *listen, struct sockaddr_storage *ret, unsigned *ret_size, bool *ret_loopback);

@@ -1,0 +1,30 @@
+#pragma once
+/* What service.c (its life) and exchange.c (the way of a request) share. */
+
+#include "collectord/auth.h"
+#include "collectord/service.h"
+#include "collectord/web-files.h"
+
+struct service {
+        const struct collector_config *config;
+        struct store *store;
+        struct store_reader *readers[COLLECTOR_THREADS_MAX];
+        struct workers *queries; /* with a reader each */
+        struct workers *checks;  /* of what agents send */
+        struct auth *auth;       /* NULL: whoever reaches us may do everything */
+        struct web_files *files;
+        struct plan_list *plans;
+        struct election *election;
+        sd_event_source *query_source, *check_source, *commit_source, *retain_source;
+        struct exchange *changes, **changes_end; /* checked, waiting for the commit */
+        size_t n_changes;
+        int store_error; /* of the last commit: logged when it changes */
+        bool check_host; /* only loopback names may stand in the Host header */
+        bool stopping;
+        struct metrics metrics;
+};
+
+/* Commits all changes that wait, and answers them. */
+void service_commit(struct service *service);
+
+uint64_t service_monotonic_us(void);
