@@ -43,13 +43,13 @@ def agent(host_id=NODE1, hostname="node1", age=1.0, sources=None, **changes):
             "sources": sources if sources is not None else [source("diskstats", 2.0), source("osd", 2.0)], **changes}
 
 
-def plan(host="*", of="default", revision=0, **sources):
+def plan(whose="*", of="default", revision=0, **sources):
     built_in = {name: {"enabled": name != "ceph", "interval": interval, "count": 0, "start": 0, "metrics": []}
                 for name, interval in (("diskstats", "1s"), ("osd", "1s"), ("ceph", "5s"), ("host", "10s"),
                                        ("agent", "10s"))}
     for name, changes in sources.items():
         built_in[name].update(changes)
-    return {"revision": revision, "host": host, "of": of, "sources": built_in}
+    return {"revision": revision, "host": whose, "of": of, "sources": built_in}
 
 
 def ratio(states=("ok", "ok", "idle"), key="cluster", by="cluster", **changes):
@@ -121,7 +121,7 @@ class Collector(http.server.ThreadingHTTPServer):
             ("GET", "/ladder"): lambda query, body: ladder(query.get("direction")),
             ("GET", "/series"): series(),
         }
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
     def url(self):
@@ -475,11 +475,11 @@ def test_ratio_divides_sums_and_does_not_average_ratios(strata, collector):
 
 def test_ratio_without_utf8_stays_ascii(strata, collector):
     document = ratio(("ok", "ok", "gap", "ok"))
-    document["series"][0]["ratio"] = [0.1, 0.2, None, 0.15]
+    document["series"][0]["ratio"] = [0.1, 0.2, None, 0.16]
     document["series"][0]["detail"] = [None, None, "no samples of nöde1", None]
     collector.routes["GET", "/ratio"] = document
     result = strata("ratio", LC_ALL="C")
-    assert result.out.isascii() and "|_# +|" in result.out and "n?de1" in result.out
+    assert result.out.isascii() and "|_# =|" in result.out and "n?de1" in result.out
     assert "|▁█ ▅|" in strata("ratio").out
 
 
@@ -528,8 +528,7 @@ def test_ladder_shows_rungs_parts_rates_and_reasons(strata):
     assert write.row("replica")[-1] == "2.05"
     assert write.row("objectstore")[-6:] == ["6.38", "EC", "pools", "are", "missing", "here"]
     assert write.row("deferred")[-4:] == ["└", "part", "of", "wal"]
-    assert write.row("unattributed") == ["unattributed", "205", "KiB/s", "0.1", "%", "of", "the", "storage", "bytes"] or \
-        write.row("unattributed")[-5:] == ["%", "of", "the", "storage", "bytes"]
+    assert write.row("unattributed") == ["unattributed", "205", "KiB/s", "0.1", "%", "of", "the", "storage", "bytes"]
     assert "amplification 6.39 (ratio 0.16), expected 3.00, excess 2.13" in result.out
     assert "because\n  3.00 x  Deferred writes go twice." in result.out
 
