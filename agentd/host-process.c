@@ -153,6 +153,24 @@ static int process_read(struct host_process *process)
         return stat_parse(text, process->values, &process->start_ticks);
 }
 
+int host_process_read_start(const char *root, uint32_t pid, uint64_t *ret_ticks)
+{
+        struct host_process process = {.pid = pid, .file = -1};
+        char path[PATH_MAX];
+        int r;
+
+        snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/stat", root, pid);
+        process.file = open(path, O_RDONLY | O_CLOEXEC);
+        if (process.file < 0)
+                return -errno;
+        r = process_read(&process);
+        close(process.file);
+        if (r < 0)
+                return r;
+        *ret_ticks = process.start_ticks;
+        return 0;
+}
+
 static bool is_known(const struct host_processes *processes, uint32_t pid)
 {
         for (size_t i = 0; i < processes->n; i++)

@@ -22,6 +22,9 @@ struct host_process {
         uint64_t values[HOST_PROCESS_METRICS];
 };
 
+/* When a process started, in ticks since boot. -errno when it is not to be seen. */
+int host_process_read_start(const char *root, uint32_t pid, uint64_t *ret_ticks);
+
 struct host_processes;
 int host_processes_new(const char *root, struct host_processes **ret);
 struct host_processes *host_processes_free(struct host_processes *processes);

@@ -238,7 +238,9 @@ static int diskstats_collect(struct source *source, uint64_t deadline_us, struct
                 .facts_generation = source->facts_generation,
                 .failures = failures_report(source),
         };
-        return layout->n_entities > 0 || ret->failures > 0 ? 0 : -EAGAIN;
+        if (layout->n_entities == 0)
+                return ret->failures > 0 ? -EBADMSG : -EAGAIN;
+        return 0;
 }
 
 static int diskstats_add_facts(struct source *source, struct facts *facts)

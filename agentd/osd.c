@@ -1,0 +1,288 @@
+#include "agentd/osd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "agentd/host-process.h"
+#include "lib/log.h"
+
+#define PAUSE_FIRST_US 1000000u /* after a failure; doubles */
+#define PAUSE_LAST_US 30000000u
+#define PAUSE_SLACK_US 100000u /* so that a pause of a second skips no tick of a second */
+#define RESETS_SHIFT 48        /* in the instance, above the start time */
+
+static const char *const questions[] = {
+        [OSD_STATUS] = "{\"prefix\":\"status\",\"format\":\"json\"}",
+        [OSD_VERSION] = "{\"prefix\":\"version\",\"format\":\"json\"}",
+        [OSD_PERF] = "{\"prefix\":\"perf dump\",\"format\":\"json\"}",
+};
+
+void osd_report(const struct osd_context *context, int level, const char *format, ...)
+{
+        char text[512];
+        va_list arguments;
+
+        if (!context->report.line)
+                return;
+        va_start(arguments, format);
+        vsnprintf(text, sizeof(text), format, arguments);
+        va_end(arguments);
+        context->report.line(context->report.userdata, level, text);
+}
+
+void osd_init(struct osd *osd, struct osd_found *found)
+{
+        *osd = (struct osd){.found = *found};
+        osd_socket_init(&osd->socket);
+        snprintf(osd->name, sizeof(osd->name), "osd.%" PRIu32, found->id);
+        found->path = NULL;
+}
+
+void osd_done(struct osd *osd)
+{
+        osd_socket_done(&osd->socket);
+        free(osd->found.path);
+        osd->found.path = NULL;
+}
+
+uint64_t osd_instance(const struct osd *osd)
+{
+        return osd->start ^ osd->resets << RESETS_SHIFT;
+}
+
+static const char *reason(int error)
+{
+        switch (error) {
+        case -ENOTSOCK:
+                return "is not a socket";
+        case -ENODATA:
+                return "gives an empty answer";
+        case -EMSGSIZE:
+                return "announces an answer of more than 8 MiB";
+        case -EBADMSG:
+                return "gives an answer that cannot be understood";
+        case -ECONNRESET:
+                return "ends before its answer is complete";
+        case -ETIMEDOUT:
+                return "gives no complete answer in time";
+        case -EACCES:
+                return "may not be opened by this user";
+        case -ECONNREFUSED:
+                return "has no process behind it";
+        case -EAGAIN:
+                return "has too many others waiting";
+        default:
+                return strerrordesc_np(-error);
+        }
+}
+
+static void osd_fail(struct osd *osd, const struct osd_context *context, uint64_t now_us, int error)
+{
+        osd_socket_stop(&osd->socket);
+        osd->pause_us = osd->pause_us == 0 ? PAUSE_FIRST_US : osd->pause_us * 2;
+        if (osd->pause_us > PAUSE_LAST_US)
+                osd->pause_us = PAUSE_LAST_US;
+        osd->ask_at_us = now_us + osd->pause_us - PAUSE_SLACK_US;
+        /* A socket that is gone is told when the next search does not find it. */
+        if (error != osd->error && error != -ENOENT)
+                osd_report(context, LOG_LEVEL_WARNING, "%s: %s %s", osd->name, osd->found.path,
+                        reason(error));
+        osd->error = error;
+}
+
+static bool is_same_process(const struct osd *osd)
+{
+        return osd->known && osd->socket.peer == osd->pid && osd->socket.inode == osd->inode &&
+               osd->socket.changed_ns == osd->changed_ns;
+}
+
+static int osd_ask(struct osd *osd, enum osd_stage stage)
+{
+        int r;
+
+        osd->stage = stage;
+        r = osd_socket_ask(&osd->socket, osd->found.path, questions[stage]);
+        if (r < 0 || stage != OSD_PERF || is_same_process(osd))
+                return r;
+        osd->stage = OSD_STATUS;
+        return osd_socket_ask(&osd->socket, osd->found.path, questions[OSD_STATUS]);
+}
+
+/* {"cluster_fsid": "8626af4b-...", "osd_fsid": "e536d82a-...", "whoami": 0, "state": "active"} */
+static int status_parse(struct osd *osd)
+{
+        json_t *json = json_loadb(osd->socket.answer, osd->socket.size, 0, NULL);
+        const char *cluster, *identity;
+        struct id cluster_id, osd_id;
+        json_int_t id;
+        int r;
+
+        r = json_unpack(json, "{s:s, s:s, s:I}", "cluster_fsid", &cluster, "osd_fsid", &identity,
+                "whoami", &id);
+        if (r < 0 || id_parse(cluster, &cluster_id) < 0 || id_parse(identity, &osd_id) < 0 ||
+                id < 0 || id > INT32_MAX) {
+                json_decref(json);
+                return -EBADMSG;
+        }
+        json_decref(json);
+        snprintf(osd->name, sizeof(osd->name), "osd.%" JSON_INTEGER_FORMAT, id);
+        id_format(&osd_id, osd->identity);
+        osd->cluster = cluster_id;
+        return 0;
+}
+
+static int status_take(struct osd *osd, const struct osd_context *context)
+{
+        uint64_t start = osd->start;
+        int r;
+
+        r = status_parse(osd);
+        if (r < 0)
+                return r;
+        /* Where the process is not to be seen, its socket is as old as it is. */
+        if (osd->socket.peer == 0 ||
+                host_process_read_start(context->root, (uint32_t)osd->socket.peer, &osd->start) < 0)
+                osd->start = osd->socket.changed_ns / 1000000;
+        if (osd->counted && osd->start != start)
+                osd_report(context, LOG_LEVEL_INFO, "%s: is a new process", osd->name);
+        osd->changed = true;
+        osd->known = true;
+        osd->counted = false;
+        osd->resets = 0;
+        osd->pid = osd->socket.peer;
+        osd->inode = osd->socket.inode;
+        osd->changed_ns = osd->socket.changed_ns;
+        memset(osd->values.present, 0, sizeof(osd->values.present));
+        return 0;
+}
+
+static int version_take(struct osd *osd)
+{
+        json_t *json = json_loadb(osd->socket.answer, osd->socket.size, 0, NULL);
+        const char *version = json_string_value(json_object_get(json, "version"));
+
+        snprintf(osd->release, sizeof(osd->release), "%.31s", version ? version : "");
+        json_decref(json);
+        return version ? 0 : -EBADMSG;
+}
+
+/* Counters that only grow went down, in the same process: somebody said "perf reset". */
+static bool counters_were_reset(
+        const struct perf *perf, const struct perf_values *before, const struct perf_values *after)
+{
+        size_t n;
+        const uint16_t *metrics = perf_get_metrics(perf, &n);
+
+        for (size_t i = 0; i < n; i++) {
+                if (!before->present[i] || !after->present[i] ||
+                        after->value[i] >= before->value[i])
+                        continue;
+                switch (metrics[i]) {
+                case METRIC_OSD_OP_R:
+                case METRIC_OSD_OP_W:
+                case METRIC_OSD_SUBOP_W:
+                case METRIC_BLUESTORE_KV_COMMIT_COUNT:
+                case METRIC_BLUEFS_LOG_BYTES:
+                        return true;
+                }
+        }
+        return false;
+}
+
+static void absence_report(const struct osd *osd, const struct osd_context *context)
+{
+        size_t n, length = 0;
+        const uint16_t *metrics = perf_get_metrics(context->perf, &n);
+        char text[400];
+
+        for (size_t i = 0; i < n; i++) {
+                const char *name = metric_get(metrics[i])->name;
+
+                if (!osd->values.present[i] && length + strlen(name) + 3 < sizeof(text))
+                        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
+                                length ? ", " : "", name);
+        }
+        if (length > 0)
+                osd_report(context, LOG_LEVEL_INFO, "%s: Ceph %s has no counter for %s", osd->name,
+                        osd->release, text);
+}
+
+static int perf_take(struct osd *osd, const struct osd_context *context)
+{
+        struct perf_values values;
+        int r;
+
+        r = perf_parse(context->perf, osd->socket.answer, osd->socket.size, &values);
+        if (r < 0)
+                return r;
+        if (counters_were_reset(context->perf, &osd->values, &values)) {
+                osd->resets++;
+                osd->changed = true;
+        }
+        osd->values = values;
+        osd->answered = true;
+        if (!osd->counted)
+                absence_report(osd, context);
+        if (!osd->counted || memcmp(osd->columns, values.present, sizeof(osd->columns)) != 0)
+                osd->changed = true;
+        osd->counted = true;
+        osd->pause_us = 0;
+        if (osd->error != 0)
+                osd_report(context, LOG_LEVEL_INFO, "%s: %s answers again", osd->name,
+                        osd->found.path);
+        osd->error = 0;
+        return 0;
+}
+
+static int answer_take(struct osd *osd, const struct osd_context *context)
+{
+        int r = -EINVAL;
+
+        switch (osd->stage) {
+        case OSD_STATUS:
+                r = status_take(osd, context);
+                break;
+        case OSD_VERSION:
+                r = version_take(osd);
+                break;
+        case OSD_PERF:
+                return perf_take(osd, context);
+        }
+        return r < 0 ? r : osd_ask(osd, osd->stage + 1);
+}
+
+void osd_begin(
+        struct osd *osd, const struct osd_context *context, uint64_t now_us, uint64_t deadline_us)
+{
+        int r;
+
+        osd->answered = false;
+        osd->deadline_us = deadline_us;
+        if (now_us < osd->ask_at_us)
+                return;
+        r = osd_ask(osd, osd->known ? OSD_PERF : OSD_STATUS);
+        if (r < 0)
+                osd_fail(osd, context, now_us, r);
+}
+
+void osd_continue(struct osd *osd, const struct osd_context *context, uint64_t now_us)
+{
+        int r;
+
+        r = osd_socket_read(&osd->socket);
+        if (r > 0)
+                r = answer_take(osd, context);
+        if (r < 0)
+                osd_fail(osd, context, now_us, r);
+}
+
+void osd_time_out(struct osd *osd, const struct osd_context *context, uint64_t now_us)
+{
+        osd_fail(osd, context, now_us, -ETIMEDOUT);
+}

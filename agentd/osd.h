@@ -1,0 +1,64 @@
+#pragma once
+/*
+ * One OSD behind its admin socket: who it is, its counters, and what to do when it fails. A new
+ * process is asked who it is before its counters; it is told from the one before by its process id,
+ * by the socket's inode, and by counters that went down. Nothing here waits: the owner polls
+ * osd->socket.fd for input.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agentd/osd-find.h"
+#include "agentd/osd-socket.h"
+#include "agentd/perf.h"
+#include "agentd/source.h"
+
+enum osd_stage { OSD_STATUS, OSD_VERSION, OSD_PERF };
+
+/* What all OSDs share. */
+struct osd_context {
+        const char *root; /* "" or the folder that holds proc/ */
+        struct perf *perf;
+        struct source_report report;
+};
+
+struct osd {
+        struct osd_found found;
+        struct osd_socket socket;
+        enum osd_stage stage;
+        char name[24];
+        char identity[ID_TEXT_MAX]; /* osd_fsid */
+        char release[32];
+        struct id cluster;
+        bool known; /* it told who it is, and nothing has changed since: */
+        pid_t pid;
+        uint64_t inode, changed_ns; /* of the socket */
+        uint64_t start;             /* of the process */
+        uint64_t resets;            /* of the counters, within one life */
+        bool counted;               /* the counters of this life were read: it is an entity */
+        bool answered;              /* in this row */
+        bool changed; /* entity or columns are not what they were; the owner clears it */
+        bool columns[PERF_METRICS_MAX]; /* as the owner laid them out */
+        struct perf_values values;
+        int error;                                 /* as reported; 0 when all is well */
+        uint64_t pause_us, ask_at_us, deadline_us; /* CLOCK_MONOTONIC */
+};
+
+/* Takes over the path in @found. */
+void osd_init(struct osd *osd, struct osd_found *found);
+void osd_done(struct osd *osd);
+
+/* Begins a row: asks, unless a failure is too fresh. */
+void osd_begin(
+        struct osd *osd, const struct osd_context *context, uint64_t now_us, uint64_t deadline_us);
+/* There is input, or the deadline is over. */
+void osd_continue(struct osd *osd, const struct osd_context *context, uint64_t now_us);
+void osd_time_out(struct osd *osd, const struct osd_context *context, uint64_t now_us);
+
+/* What block_entity.instance becomes. */
+uint64_t osd_instance(const struct osd *osd);
+
+__attribute__((format(printf, 3, 4))) void osd_report(
+        const struct osd_context *context, int level, const char *format, ...);
