@@ -160,5 +160,9 @@ bool ratio_detail(const struct ratio_input *input, enum rung_state state, char *
         if (ratio_is_contaminated(&input->noise, input->direction, input->lower.layer) &&
                 ratio_noise_detail(&input->noise, input->direction, sentence, sizeof(sentence)))
                 add_sentence(text, size, "%s", sentence);
+        if (input->unknown_pool && input->direction == RATIO_WRITE &&
+                input->measure == RATIO_BYTES && isnan(input->expected))
+                add_sentence(
+                        text, size, "The redundancy of pool %s is not known.", input->unknown_pool);
         return text[0] != '\0';
 }

@@ -45,8 +45,9 @@ struct ratio_input {
         struct ratio_rung upper, lower;
         enum ratio_direction direction;
         enum ratio_measure measure;
-        double seconds;  /* of the window */
-        double expected; /* amplification, NaN unknown */
+        double seconds;           /* of the window */
+        double expected;          /* amplification, NaN unknown */
+        const char *unknown_pool; /* the reason why, or NULL */
         struct ratio_noise noise;
 };
 

@@ -1,0 +1,375 @@
+/* The blocks of a query: which to read, and their rows into the cursors of the members. */
+#include "collectord/query-blocks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_COLUMN UINT32_MAX
+#define HOLE_INTERVALS 3 /* as in rung.c: beyond, no row helps an edge */
+#define HOLE_SLACK_US 1000000
+
+struct feeder {
+        struct query_members *members;
+        /* Entities and columns of the block before, kept while host and schema stay the same. */
+        bool mapped;
+        struct id host;
+        uint64_t schema_hash;
+        uint32_t host_index;
+        uint32_t *member_of; /* [entities], TOPOLOGY_NONE: not of this query */
+        uint32_t *columns;   /* [entities][schema columns], NO_COLUMN */
+        uint32_t entities_allocated;
+        /* One entity's rows. */
+        uint64_t *values; /* [schema columns][rows] */
+        uint8_t *present;
+        uint32_t rows_allocated;
+};
+
+static void feeder_done(struct feeder *feeder)
+{
+        free(feeder->member_of);
+        free(feeder->columns);
+        free(feeder->values);
+        free(feeder->present);
+}
+DEFINE_CLEANUP(feeder, struct feeder *, feeder_done)
+
+static int grow_entities(struct feeder *feeder, uint32_t n)
+{
+        size_t n_columns = feeder->members->result->schema.n_columns;
+        uint32_t *member_of, *columns;
+
+        if (n <= feeder->entities_allocated)
+                return 0;
+        member_of = reallocarray(feeder->member_of, n, sizeof(*member_of));
+        if (!member_of)
+                return -ENOMEM;
+        feeder->member_of = member_of;
+        columns = reallocarray(feeder->columns, n_columns * n, sizeof(*columns));
+        if (!columns)
+                return -ENOMEM;
+        feeder->columns = columns;
+        feeder->entities_allocated = n;
+        return 0;
+}
+
+static int grow_rows(struct feeder *feeder, uint32_t n)
+{
+        size_t n_columns = feeder->members->result->schema.n_columns;
+        uint64_t *values;
+        uint8_t *present;
+
+        if (n <= feeder->rows_allocated)
+                return 0;
+        values = reallocarray(feeder->values, n_columns * n, sizeof(*values));
+        if (!values)
+                return -ENOMEM;
+        feeder->values = values;
+        present = realloc(feeder->present, n);
+        if (!present)
+                return -ENOMEM;
+        feeder->present = present;
+        feeder->rows_allocated = n;
+        return 0;
+}
+
+static int map_entity(struct feeder *feeder, const struct block *block, uint32_t entity)
+{
+        const struct rung_schema *schema = &feeder->members->result->schema;
+        uint32_t *columns = feeder->columns + (size_t)entity * schema->n_columns;
+        int r;
+
+        r = query_members_find(feeder->members, feeder->host_index, &feeder->host,
+                block_get_entity(block, entity), &feeder->member_of[entity]);
+        if (r == -ENOENT) {
+                feeder->member_of[entity] = TOPOLOGY_NONE;
+                return 0;
+        }
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < schema->n_columns; i++)
+                if (block_find_column(block, entity, schema->metrics[i], &columns[i]) < 0)
+                        columns[i] = NO_COLUMN;
+        return 0;
+}
+
+static int map_block(struct feeder *feeder, const struct block *block)
+{
+        const struct block_header *header = block_get_header(block);
+        uint32_t n = block_get_n_entities(block);
+        int r;
+
+        if (feeder->mapped && feeder->schema_hash == header->schema_hash &&
+                id_equal(&feeder->host, &header->host))
+                return 0;
+        feeder->mapped = false;
+        feeder->host = header->host;
+        feeder->schema_hash = header->schema_hash;
+        if (topology_find_host(
+                    feeder->members->query->topology, &header->host, &feeder->host_index) < 0)
+                feeder->host_index = TOPOLOGY_NONE;
+        r = grow_entities(feeder, n);
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < n; i++) {
+                r = map_entity(feeder, block, i);
+                if (r < 0)
+                        return r;
+        }
+        feeder->mapped = true;
+        return 0;
+}
+
+static int feed_entity(struct feeder *feeder, const struct block *block, uint32_t entity)
+{
+        const struct block_header *header = block_get_header(block);
+        const struct block_entity *e = block_get_entity(block, entity);
+        const struct rung_schema *schema = &feeder->members->result->schema;
+        const uint32_t *columns = feeder->columns + (size_t)entity * schema->n_columns;
+        struct query_member *member = &feeder->members->list[feeder->member_of[entity]];
+        const uint64_t *values[RUNG_COLUMNS_MAX];
+        struct rung_rows rows = {
+                .life = {.instance = e->instance, .identity = query_hash(e->identity)},
+                .interval_us = header->interval_us,
+                .n = header->rows,
+                .times_us = block_get_times(block),
+                .present = feeder->present,
+                .values = values,
+        };
+        int r;
+
+        /* Pools do not care which host asks about them, nor when it booted. */
+        if (header->source != SOURCE_CEPH)
+                rows.life.boot = header->boot;
+        for (uint32_t row = 0; row < header->rows; row++)
+                feeder->present[row] = block_is_present(block, entity, row);
+        for (uint32_t i = 0; i < schema->n_columns; i++) {
+                uint64_t *column = feeder->values + (size_t)i * header->rows;
+
+                values[i] = NULL;
+                if (columns[i] == NO_COLUMN)
+                        continue;
+                r = block_read_column(block, columns[i], column);
+                if (r < 0)
+                        return r;
+                values[i] = column;
+        }
+        rung_feed(member->cursor, feeder->members->result->table, member->target, &rows);
+        return 0;
+}
+
+/* Another host's or cluster's block needs no decompression. */
+static bool block_wanted(const struct feeder *feeder, const struct block_header *header)
+{
+        const struct query_members *members = feeder->members;
+        const struct id *fsid = &members->query->topology->clusters[members->spec->cluster].fsid;
+        uint32_t host;
+
+        if (header->rows == 0 || (header->flags & BLOCK_FLAG_GAP))
+                return false;
+        if (members->spec->source == SOURCE_OSD || members->spec->source == SOURCE_CEPH)
+                return id_is_zero(&header->cluster) || id_equal(&header->cluster, fsid);
+        return topology_find_host(members->query->topology, &header->host, &host) == 0 &&
+               members->host_in[host];
+}
+
+static int feed_block(void *userdata, const struct store_block *stored)
+{
+        struct feeder *feeder = userdata;
+        CLEANUP(block) struct block *block = NULL;
+        struct block_header header;
+        size_t size;
+        int r;
+
+        r = query_check_deadline(feeder->members->query);
+        if (r < 0)
+                return r;
+        r = block_peek(stored->bytes, stored->size, &header, &size);
+        if (r < 0)
+                return r;
+        if (!block_wanted(feeder, &header))
+                return 0;
+        r = block_open(stored->bytes, stored->size, &block);
+        if (r < 0)
+                return r;
+        r = map_block(feeder, block);
+        if (r < 0)
+                return r;
+        r = grow_rows(feeder, header.rows);
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < block_get_n_entities(block); i++) {
+                if (feeder->member_of[i] == TOPOLOGY_NONE)
+                        continue;
+                r = feed_entity(feeder, block, i);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* ---- one host at a time ---- */
+
+/*
+ * Several hosts may have delivered the pools of one cluster (an election, two agents with the same
+ * configuration). Their counters are the same ones, so each moment is taken from one host, and
+ * going on with another one is no reset.
+ */
+struct run {
+        struct id host;
+        int64_t first_us, last_us, reach_us; /* reach: within it the next row is no hole */
+};
+
+struct runs {
+        const struct query_members *members;
+        struct run *list;
+        size_t n, allocated;
+};
+
+static void runs_done(struct runs *runs)
+{
+        free(runs->list);
+}
+DEFINE_CLEANUP(runs, struct runs *, runs_done)
+
+static int add_run(void *userdata, const struct store_block *stored)
+{
+        struct runs *runs = userdata;
+        struct feeder feeder = {.members = (struct query_members *)runs->members};
+        struct run *last = runs->n ? &runs->list[runs->n - 1] : NULL;
+        struct block_header header;
+        int64_t reach_us;
+        size_t size;
+        int r;
+
+        r = block_peek(stored->bytes, stored->size, &header, &size);
+        if (r < 0)
+                return r;
+        if (!block_wanted(&feeder, &header))
+                return 0;
+        reach_us = header.last_us + HOLE_INTERVALS * (int64_t)header.interval_us + HOLE_SLACK_US;
+        if (last && id_equal(&last->host, &header.host) && header.first_us <= last->reach_us) {
+                if (header.last_us > last->last_us)
+                        last->last_us = header.last_us;
+                if (reach_us > last->reach_us)
+                        last->reach_us = reach_us;
+                return 0;
+        }
+        if (runs->n == runs->allocated) {
+                size_t n = runs->allocated ? runs->allocated * 2 : 16;
+                struct run *list = reallocarray(runs->list, n, sizeof(*list));
+
+                if (!list)
+                        return -ENOMEM;
+                runs->list = list;
+                runs->allocated = n;
+        }
+        runs->list[runs->n++] = (struct run){.host = header.host,
+                .first_us = header.first_us,
+                .last_us = header.last_us,
+                .reach_us = reach_us};
+        return 0;
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+        const struct run *x = a, *y = b;
+
+        return (x->first_us > y->first_us) - (x->first_us < y->first_us);
+}
+
+/* Of the runs (ascending by begin) the next to take: the longest that continues @end_us without a
+ * hole, else the first after it. */
+static size_t next_run(const struct runs *runs, size_t from, int64_t end_us, int64_t reach_us)
+{
+        size_t best = runs->n;
+
+        for (size_t i = from; i < runs->n; i++) {
+                const struct run *run = &runs->list[i];
+
+                if (best != runs->n && run->first_us > reach_us)
+                        break;
+                if (run->last_us <= end_us)
+                        continue;
+                if (best == runs->n || run->last_us > runs->list[best].last_us)
+                        best = i;
+        }
+        return best;
+}
+
+static int read_runs(struct feeder *feeder, const struct runs *runs, int64_t from_us, int64_t to_us)
+{
+        const struct query *query = feeder->members->query;
+        int64_t end_us = INT64_MIN, reach_us = INT64_MIN;
+        size_t i = 0;
+        int r;
+
+        while (end_us < to_us) {
+                const struct run *run;
+                size_t best = next_run(runs, i, end_us, reach_us);
+                int64_t begin_us;
+
+                if (best == runs->n)
+                        return 0;
+                run = &runs->list[best];
+                begin_us = end_us > from_us ? end_us : from_us;
+                r = store_read_blocks(query->reader, SOURCE_CEPH, &run->host, begin_us,
+                        run->last_us < to_us ? run->last_us : to_us, feed_block, feeder);
+                if (r < 0)
+                        return r;
+                end_us = run->last_us;
+                reach_us = run->reach_us;
+                while (i < runs->n && runs->list[i].last_us <= end_us)
+                        i++;
+        }
+        return 0;
+}
+
+static int read_ceph(struct feeder *feeder, int64_t from_us, int64_t to_us)
+{
+        struct runs list = {.members = feeder->members};
+        CLEANUP(runs) struct runs *runs = &list;
+        bool several = false;
+        int r;
+
+        r = store_read_blocks(
+                feeder->members->query->reader, SOURCE_CEPH, NULL, from_us, to_us, add_run, runs);
+        if (r < 0)
+                return r;
+        if (runs->n == 0)
+                return 0;
+        for (size_t i = 1; i < runs->n; i++)
+                several |= !id_equal(&runs->list[i].host, &runs->list[0].host);
+        if (!several)
+                return store_read_blocks(feeder->members->query->reader, SOURCE_CEPH,
+                        &runs->list[0].host, from_us, to_us, feed_block, feeder);
+        qsort(runs->list, runs->n, sizeof(*runs->list), compare_runs);
+        return read_runs(feeder, runs, from_us, to_us);
+}
+
+/* Far enough to the right that a row beyond the last edge is found. */
+static int64_t reach_of(const struct query *query, enum source_id source)
+{
+        uint64_t interval_us = 0;
+
+        for (size_t i = 0; i < query->n_streams; i++)
+                if (query->streams[i].source == source &&
+                        query->streams[i].interval_us > interval_us)
+                        interval_us = query->streams[i].interval_us;
+        return HOLE_INTERVALS * (int64_t)interval_us + HOLE_SLACK_US;
+}
+
+int query_read(struct query_members *members)
+{
+        const struct query_spec *spec = members->spec;
+        struct feeder storage = {.members = members};
+        CLEANUP(feeder) struct feeder *feeder = &storage;
+        int64_t from_us = spec->windows.from_us;
+        int64_t to_us = from_us + (int64_t)(spec->windows.n * spec->windows.step_us) +
+                        reach_of(members->query, spec->source);
+
+        if (spec->source == SOURCE_CEPH)
+                return read_ceph(feeder, from_us, to_us);
+        return store_read_blocks(
+                members->query->reader, spec->source, NULL, from_us, to_us, feed_block, feeder);
+}

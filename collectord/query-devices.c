@@ -1,0 +1,136 @@
+/* The devices of a query: leaves of the cluster, or those with the wanted name. */
+#include "collectord/query-members.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct topology_osd *osd_of(
+        const struct query_members *members, const struct topology_device *device, uint32_t index)
+{
+        const struct topology *topology = members->query->topology;
+        const struct topology_osd *osd =
+                &topology->osds[topology->osd_of[device->first_osd + index]];
+
+        return osd->cluster == members->spec->cluster ? osd : NULL;
+}
+
+/* By OSD or class: the one target of all OSDs behind the device, or -ENOENT when it is split. */
+static int split_device(
+        struct query_members *members, const struct topology_device *device, uint32_t *ret)
+{
+        uint32_t first = TOPOLOGY_NONE;
+        bool split = false;
+        int r;
+
+        for (uint32_t i = 0; i < device->n_osds; i++) {
+                const struct topology_osd *osd = osd_of(members, device, i);
+                uint32_t target;
+
+                if (!osd)
+                        continue;
+                r = query_osd_target(members, osd, &target);
+                if (r < 0)
+                        return r;
+                if (first == TOPOLOGY_NONE)
+                        first = target;
+                split |= target != first;
+        }
+        *ret = first;
+        if (first != TOPOLOGY_NONE && !split)
+                return 0;
+        for (uint32_t i = 0; i < device->n_osds; i++) {
+                const struct topology_osd *osd = osd_of(members, device, i);
+                uint32_t target;
+
+                if (osd && query_osd_target(members, osd, &target) == 0)
+                        members->result->targets[target].shared = true;
+        }
+        return -ENOENT;
+}
+
+static int device_target(
+        struct query_members *members, const struct topology_device *device, uint32_t *ret)
+{
+        const char *host = members->query->topology->hosts[device->host].facts->hostname;
+
+        switch (members->spec->by) {
+        case QUERY_BY_CLUSTER:
+                return query_target_get(members, "cluster", NULL, ret);
+        case QUERY_BY_HOST:
+                return query_target_get(members, host, NULL, ret);
+        case QUERY_BY_CLASS:
+        case QUERY_BY_OSD:
+                return split_device(members, device, ret);
+        default:
+                return query_target_get(members, device->facts->name, host, ret);
+        }
+}
+
+static bool device_wanted(const struct query_members *members, uint32_t index)
+{
+        const struct topology *topology = members->query->topology;
+        const struct topology_device *device = &topology->devices[index];
+        const struct topology_host *host = &topology->hosts[device->host];
+
+        if (!members->host_in[device->host] ||
+                !query_host_wanted(members, host->facts->hostname, &host->id))
+                return false;
+        if (!members->spec->entity)
+                return topology_is_leaf_of(topology, index, members->spec->cluster);
+        return query_entity_wanted(members, host->facts->hostname, device->facts->name) ||
+               (*device->facts->alias &&
+                       query_entity_wanted(members, host->facts->hostname, device->facts->alias));
+}
+
+static int add_devices(struct query_members *members)
+{
+        const struct topology *topology = members->query->topology;
+        uint32_t target, member;
+        int r;
+
+        for (size_t i = 0; i < topology->n_devices; i++) {
+                if (!device_wanted(members, i))
+                        continue;
+                r = device_target(members, &topology->devices[i], &target);
+                if (r == -ENOENT)
+                        continue;
+                if (r < 0)
+                        return r;
+                r = query_member_add(members, i, target, &member);
+                if (r < 0)
+                        return r;
+                members->result->targets[target].expected++;
+        }
+        return 0;
+}
+
+/* OSDs whose devices are unknown (no agent there, or other names) are missing from the devices. */
+static int add_unknown_devices(struct query_members *members)
+{
+        const struct topology *topology = members->query->topology;
+        const struct topology_cluster *cluster = &topology->clusters[members->spec->cluster];
+        uint32_t target;
+        int r;
+
+        if (members->spec->entity || members->spec->by == QUERY_BY_DEVICE ||
+                members->spec->by == QUERY_BY_ENTITY)
+                return 0;
+        for (uint32_t i = 0; i < cluster->n_osds; i++) {
+                const struct topology_osd *osd = &topology->osds[cluster->first_osd + i];
+
+                if (osd->n_leaves > 0 || !osd->facts->up || !query_osd_wanted(members, osd))
+                        continue;
+                r = query_osd_target(members, osd, &target);
+                if (r < 0)
+                        return r;
+                members->result->targets[target].expected++;
+        }
+        return 0;
+}
+
+int query_add_devices(struct query_members *members)
+{
+        int r = add_devices(members);
+
+        return r < 0 ? r : add_unknown_devices(members);
+}
