@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -269,7 +268,7 @@ static bool seconds_parse(const struct token *token, uint64_t *ret)
         number = strtod(copy, &rest) * NANOSECONDS;
         if (*rest != '\0' || !(number >= 0) || number >= 0x1p63)
                 return false;
-        *ret = (uint64_t)llround(number);
+        *ret = (uint64_t)(number + 0.5);
         return true;
 }
 
