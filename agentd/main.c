@@ -76,8 +76,9 @@ static int run(const struct agent_config *config)
         sigset_t signals;
         int r;
 
-        /* A peer that went away is an error code here. */
+        /* A peer that went away, a limit on file size: error codes here. */
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGXFSZ, SIG_IGN);
         sigemptyset(&signals);
         sigaddset(&signals, SIGTERM);
         sigaddset(&signals, SIGINT);

@@ -19,7 +19,7 @@
 /* A body refused as too large is halved down to this; a single block always goes. */
 #define BODY_MIN 4096u
 
-enum kind { KIND_NONE, KIND_BLOCKS, KIND_FACTS, KIND_PLAN };
+enum kind { KIND_NONE, KIND_BLOCKS, KIND_FACTS, KIND_PLAN, KIND_MAX_ };
 
 struct sender {
         struct upload *upload;
@@ -40,7 +40,7 @@ struct sender {
         uint64_t wait_until_us; /* monotonic */
         uint64_t spoken_us;     /* when the collector last answered well */
         bool healthy;
-        int last_status;
+        int trouble[KIND_MAX_]; /* the status last told, by kind; 0: none */
         uint64_t plan_revision;
 
         char *facts;
@@ -259,37 +259,49 @@ static int on_timer(sd_event_source *source, uint64_t time_us, void *userdata)
 }
 
 /* Trouble is told when it begins, when it changes and when it ends. */
-static void tell(struct sender *sender, const struct upload_answer *answer, const char *detail)
+static void tell(struct sender *sender, enum kind kind, const struct upload_answer *answer,
+        const char *detail)
 {
-        if (answer->status == sender->last_status)
+        static const char *const names[] = {
+                [KIND_BLOCKS] = "samples",
+                [KIND_FACTS] = "facts",
+                [KIND_PLAN] = "plan",
+        };
+        int status = answer ? answer->status : 0;
+
+        if (status == sender->trouble[kind])
                 return;
-        sender->last_status = answer->status;
-        if (answer->status < 0)
-                log_warning("collector: no answer: %s", answer->reason);
+        sender->trouble[kind] = status;
+        if (!answer)
+                log_notice("collector: takes the %s again", names[kind]);
+        else if (status < 0)
+                log_warning("collector: %s: no answer: %s", names[kind], answer->reason);
         else
-                log_warning(
-                        "collector: status %d%s%s", answer->status, *detail ? ": " : "", detail);
+                log_warning("collector: %s: status %d%s%s", names[kind], status,
+                        *detail ? ": " : "", detail);
 }
 
-static void succeeded(struct sender *sender)
+static void succeeded(struct sender *sender, enum kind kind)
 {
-        if (sender->last_status != 0)
-                log_notice("collector: answers again");
-        sender->last_status = 0;
+        tell(sender, kind, NULL, "");
         sender->healthy = true;
-        sender->backoff.failures = 0;
         sender->spoken_us = monotonic_us();
+        if (kind != KIND_BLOCKS)
+                return;
+        /* Whoever answers after a while may be new and know nothing of this host. */
+        if (sender->backoff.failures > 0)
+                sender->facts_due = true;
+        sender->backoff.failures = 0;
 }
 
-static void failed(struct sender *sender, const struct upload_answer *answer, const char *detail)
+static void failed(struct sender *sender, enum kind kind, const struct upload_answer *answer,
+        const char *detail)
 {
         uint64_t delay_us;
 
-        tell(sender, answer, detail);
+        tell(sender, kind, answer, detail);
         sender->healthy = false;
         sender->counters->upload_failures++;
-        /* Whoever answers next may be new and know nothing of this host. */
-        sender->facts_due = true;
         if (answer->status == 401 && load_token(sender))
                 return;
         delay_us = backoff_next(&sender->backoff, next_random(sender), answer->retry_after_us);
@@ -324,26 +336,36 @@ static void blocks_answered(struct sender *sender, const struct upload_answer *a
                 spool_acknowledge(sender->spool);
                 sender->counters->uploads++;
                 sender->body_max = SENDER_BODY_MAX;
-                succeeded(sender);
+                succeeded(sender, KIND_BLOCKS);
                 if (meaning.plan)
                         sender->plan(sender->userdata, meaning.plan);
                 break;
         case ANSWER_REFUSED:
                 refused(sender, answer, &meaning);
-                succeeded(sender);
+                succeeded(sender, KIND_BLOCKS);
                 break;
         case ANSWER_SMALLER:
                 if (sender->blocks > 1 && sender->body_max > BODY_MIN) {
                         sender->body_max /= 2;
                         break;
                 }
-                failed(sender, answer, meaning.detail);
+                failed(sender, KIND_BLOCKS, answer, meaning.detail);
                 break;
         case ANSWER_RETRY:
-                failed(sender, answer, meaning.detail);
+                failed(sender, KIND_BLOCKS, answer, meaning.detail);
                 break;
         }
         answer_done(&meaning);
+}
+
+/* Its trouble is no reason to hold back the samples, unless nobody answers at all. */
+static void aside_failed(struct sender *sender, enum kind kind, const struct upload_answer *answer,
+        const char *detail)
+{
+        if (answer->status < 0 || answer->status == 401)
+                failed(sender, kind, answer, detail);
+        else
+                tell(sender, kind, answer, detail);
 }
 
 static void plan_answered(struct sender *sender, const struct upload_answer *answer)
@@ -352,34 +374,34 @@ static void plan_answered(struct sender *sender, const struct upload_answer *ans
 
         answer_read_plan(answer->status, answer->body, answer->size, &meaning);
         if (meaning.verdict == ANSWER_STORED) {
-                succeeded(sender);
+                succeeded(sender, KIND_PLAN);
                 sender->plan(sender->userdata, meaning.plan);
         } else {
-                failed(sender, answer, meaning.detail);
+                sender->spoken_us = monotonic_us();
+                aside_failed(sender, KIND_PLAN, answer, meaning.detail);
         }
         answer_done(&meaning);
 }
 
 static void facts_answered(struct sender *sender, const struct upload_answer *answer)
 {
+        uint64_t now_us = monotonic_us();
         struct answer meaning;
 
         answer_read_facts(answer->status, answer->body, answer->size, &meaning);
         if (meaning.verdict == ANSWER_STORED) {
-                succeeded(sender);
+                succeeded(sender, KIND_FACTS);
                 /* Unless they changed while these were on their way. */
                 sender->facts_due = strcmp(sender->facts, sender->facts_flying) != 0;
                 sender->facts_backoff.failures = 0;
-        } else if (meaning.verdict == ANSWER_REFUSED) {
-                /* The samples must not wait for facts that the collector does not take. */
-                if (sender->facts_backoff.failures == 0)
-                        log_error("collector: refuses the facts with status %d: %s", answer->status,
-                                meaning.detail);
-                sender->facts_not_before_us =
-                        monotonic_us() +
-                        backoff_next(&sender->facts_backoff, next_random(sender), BACKOFF_MAX_US);
         } else {
-                failed(sender, answer, meaning.detail);
+                aside_failed(sender, KIND_FACTS, answer, meaning.detail);
+                /* Later than the samples, so that these get their turn. */
+                if (sender->wait_until_us > now_us)
+                        now_us = sender->wait_until_us;
+                sender->facts_not_before_us =
+                        now_us + backoff_next(&sender->facts_backoff, next_random(sender),
+                                         meaning.verdict == ANSWER_REFUSED ? BACKOFF_MAX_US : 0);
         }
         answer_done(&meaning);
 }

@@ -1,0 +1,405 @@
+"""The real agent against a collector that misbehaves in every way, then is good: nothing is lost, nothing
+acknowledged is sent again, and a block that is refused for good does not hold up the others."""
+import http.server
+import json
+import os
+import resource
+import signal
+import struct
+import threading
+import time
+
+import pytest
+
+from system import SOURCES, Agent, wait_for
+
+INTERVAL = 0.1
+AGENT_ID = "6f7c3f52-5a0e-4bb6-9d5a-0d9d1a2f7c11"
+
+
+def split_blocks(body):
+    """[(source, sequence, rows, is_gap, bytes)] by the fixed header of docs/block.md."""
+    blocks, at = [], 0
+    while at < len(body):
+        flags, size = struct.unpack_from("<HI", body, at + 6)
+        source, _, rows = struct.unpack_from("<HHI", body, at + 64)
+        (sequence,) = struct.unpack_from("<Q", body, at + 80)
+        blocks.append((SOURCES[source], sequence, rows, bool(flags & 1), body[at:at + size]))
+        at += size
+    assert at == len(body)
+    return blocks
+
+
+class FakeCollector:
+    """Answers as `misbehave(blocks)` says, (status, headers, body) or "hang"; None: stores them."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.misbehave = lambda blocks: None
+        self.plan = None
+        self.seen, self.facts, self.headers = 0, [], {}
+        self.stored, self.repeats = {}, 0
+        self.hang = threading.Event()
+        fake = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *arguments):
+                pass
+
+            def body(self):
+                return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+            def answer(self, status, headers=(), body=b""):
+                self.send_response(status)
+                for name, value in dict(headers).items():
+                    self.send_header(name, value)
+                if status != 204:
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_PUT(self):
+                with fake.lock:
+                    fake.facts.append((self.path, json.loads(self.body())))
+                self.answer(204)
+
+            def do_GET(self):
+                with fake.lock:
+                    plan = fake.plan
+                self.answer(200 if plan else 404, {}, json.dumps(plan or {}).encode())
+
+            def do_POST(self):
+                blocks = split_blocks(self.body())
+                with fake.lock:
+                    fake.seen += 1
+                    fake.headers = dict(self.headers)
+                    wrong = fake.misbehave(blocks)
+                if wrong == "hang":
+                    fake.hang.wait(60)
+                    self.close_connection = True
+                    return
+                self.answer(*(wrong or fake.store(blocks, self.headers)))
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def store(self, blocks, headers):
+        with self.lock:
+            new = 0
+            for source, sequence, rows, gap, data in blocks:
+                known = self.stored.get((source, sequence))
+                assert known is None or known[2] == data, "a block of a known name with other content"
+                self.repeats += known is not None
+                new += known is None
+                self.stored[(source, sequence)] = (rows, gap, data)
+            answer = {"accepted": new, "duplicates": len(blocks) - new}
+            if self.plan and str(self.plan["revision"]) != headers["Strata-Plan-Revision"]:
+                answer["plan"] = self.plan
+        return 200, {"Content-Type": "application/json"}, json.dumps(answer).encode()
+
+    def rows(self, source="diskstats"):
+        with self.lock:
+            return sum(rows for (name, _), (rows, gap, _) in self.stored.items() if name == source and not gap)
+
+    def close(self):
+        self.hang.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def plan_of(revision, **sources):
+    """Only these sources run."""
+    off = {name: {"enabled": False} for name in SOURCES.values()}
+    return {"revision": revision, "sources": {**off, **{name: {"enabled": True, **keys} for name, keys in
+                                                        sources.items()}}}
+
+
+@pytest.fixture
+def fake():
+    collector = FakeCollector()
+    yield collector
+    collector.close()
+
+
+@pytest.fixture
+def agent(fake, tmp_path):
+    """Samples diskstats ten times a second, by a plan it remembers."""
+    made = Agent(tmp_path, fake.url, sections={"agent": {"host_id": AGENT_ID}})
+    plan = plan_of(1, diskstats={"interval": "100ms"})
+    with open(tmp_path / "state" / "plan.json", "w", encoding="utf-8") as file:
+        json.dump({"plan": plan, "taken": {}}, file)
+    yield made
+    if made.is_alive():
+        made.kill()
+
+
+def ticks_of(fake):
+    """The sampled ticks (whole intervals since the epoch) by the blocks' own first and last time."""
+    ticks = []
+    with fake.lock:
+        for rows, gap, data in fake.stored.values():
+            if not gap:
+                first, last = struct.unpack_from("<qq", data, 96)
+                ticks.append((round(first / 1e6 / INTERVAL), round(last / 1e6 / INTERVAL), rows))
+    return sorted(ticks)
+
+
+def assert_unbroken(fake):
+    """Every tick from the first to the last is there once, a late loop of this machine aside."""
+    ticks = ticks_of(fake)
+    rows = sum(entry[2] for entry in ticks)
+    span = ticks[-1][1] - ticks[0][0] + 1
+    assert span - 3 <= rows <= span, ticks
+    for (_, last, _), (first, _, _) in zip(ticks, ticks[1:]):
+        assert first > last, ticks
+
+
+def problem(status, **extra):
+    return status, {"Content-Type": "application/problem+json"}, json.dumps(
+        {"type": "about:blank", "title": "no", "status": status, "detail": "made up for a test", **extra}).encode()
+
+
+TROUBLES = {
+    "garbage": (200, {}, b"<html>please log in</html>"),
+    "empty_answer": (200, {}, b""),
+    "counts_that_do_not_add_up": (200, {}, b'{"accepted":0,"duplicates":0}'),
+    "endless_answer": (200, {}, b"x" * (1 << 20)),
+    "no_token": problem(401),
+    "forbidden": problem(403),
+    "too_large_for_a_proxy": (413, {}, b"<html>Request Entity Too Large</html>"),
+    "bad_without_a_block": problem(400),
+    "bad_block_that_was_not_sent": problem(400, block=100000),
+    "too_many_requests": (429, {"Retry-After": "1"}, b""),
+    "server_error": problem(500),
+    "busy": (503, {"Retry-After": "1"}, b""),
+    "redirect": (302, {"Location": "http://127.0.0.1:1/"}, b""),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_nothing_is_lost_when_the_collector_answers_with(trouble, fake, agent):
+    fake.misbehave = lambda blocks: TROUBLES[trouble]
+    agent.start()
+    wait_for(lambda: fake.seen >= 2, "two refused uploads")
+    assert not fake.stored
+    fake.misbehave = lambda blocks: None
+    wait_for(lambda: fake.rows() >= 20, "rows once the collector is good", seconds=70)
+    assert agent.stop() == 0
+    assert_unbroken(fake)
+    assert fake.repeats == 0
+    assert agent.log_text().count("made up for a test") <= 1, "the same trouble is told once"
+
+
+def test_waits_as_long_as_the_collector_asks(fake, agent):
+    times = []
+    fake.misbehave = lambda blocks: times.append(time.monotonic()) or (503, {"Retry-After": "2"}, b"")
+    agent.start()
+    wait_for(lambda: len(times) >= 2, "a second try")
+    assert times[1] - times[0] >= 2.0
+
+
+def test_samples_on_while_the_collector_never_answers_and_ends_within_a_second(fake, agent):
+    fake.misbehave = lambda blocks: "hang"
+    agent.start()
+    wait_for(lambda: fake.seen >= 1, "an upload")
+    time.sleep(3)
+    began = time.monotonic()
+    assert agent.stop() == 0
+    assert time.monotonic() - began < 2.0  # one second, and a sanitizer's own end
+    fake.misbehave = lambda blocks: None
+    fake.hang.set()
+    agent.start()
+    wait_for(lambda: len(ticks_of(fake)) >= 4, "the rows of both runs")
+    assert agent.stop() == 0
+    first_run = [entry for entry in ticks_of(fake) if entry[1] * INTERVAL < time.time() - 1.0]
+    assert sum(entry[2] for entry in first_run) >= 30
+
+
+@pytest.mark.parametrize("status", [400, 409, 413, 415])
+def test_a_block_refused_for_good_is_put_aside_and_the_others_go_on(status, fake, agent, tmp_path):
+    refused = []
+
+    def refuse_the_third(blocks):
+        for index, (_, sequence, _, gap, _) in enumerate(blocks):
+            if not refused and len(fake.stored) + index >= 2:
+                refused.append(sequence)
+            if sequence in refused and not gap:
+                return problem(status, block=index, sequence=sequence)
+        return None
+
+    fake.misbehave = refuse_the_third
+    agent.start()
+    wait_for(lambda: len(fake.stored) >= 6, "blocks after the refused one")
+    wait_for(lambda: status == 409 or ("diskstats", refused[0]) in fake.stored, "the gap of the refused block")
+    assert agent.stop() == 0
+    assert os.listdir(tmp_path / "state" / "spool" / "rejected") == [f"diskstats-{refused[0]}.block"]
+    assert agent.log_text().count("for good") == 1
+    if status == 409:  # it is stored under that name already
+        assert ("diskstats", refused[0]) not in fake.stored
+    else:
+        assert fake.stored[("diskstats", refused[0])][1], "a gap stands for it"
+
+
+def test_many_blocks_go_in_one_body_once_the_collector_is_back(fake, agent):
+    sizes = []
+    fake.misbehave = lambda blocks: problem(500)
+    agent.start()
+    time.sleep(6)
+    fake.misbehave = lambda blocks: sizes.append(len(blocks))
+    wait_for(lambda: sizes, "an upload", seconds=70)
+    assert sizes[0] >= 4
+
+
+def test_facts_come_at_start_and_again_after_the_collector_was_away(fake, agent):
+    agent.start()
+    wait_for(lambda: fake.facts, "facts")
+    path, facts = fake.facts[0]
+    assert path == f"/api/v1/facts/{AGENT_ID}"
+    assert facts["host_id"] == AGENT_ID and facts["devices"] and facts["hostname"]
+    wait_for(lambda: len(fake.stored) >= 2, "blocks")
+    assert len(fake.facts) == 1, "unchanged facts are sent once"
+    fake.misbehave = lambda blocks: problem(500)
+    wait_for(lambda: "status 500" in agent.log_text(), "the trouble")
+    fake.misbehave = lambda blocks: None
+    wait_for(lambda: len(fake.facts) == 2, "facts again", seconds=70)
+
+
+def test_tells_who_it_is(fake, agent):
+    agent.start()
+    wait_for(lambda: fake.stored, "blocks")
+    headers = {name.lower(): value for name, value in fake.headers.items()}
+    assert headers["strata-host"] == AGENT_ID
+    assert headers["strata-sources"] == "diskstats,osd,host,agent"
+    assert headers["strata-plan-revision"] == "1"
+    assert abs(int(headers["strata-sent-at"]) / 1e6 - time.time()) < 60
+    assert int(headers["strata-backlog"]) >= 1
+    assert headers["content-type"] == "application/vnd.strata.blocks"
+
+
+def test_a_plan_is_applied_at_once_remembered_and_ends_at_its_count(fake, agent):
+    agent.start()
+    wait_for(lambda: fake.stored, "blocks")
+    fake.plan = plan_of(2, diskstats={"interval": "100ms", "count": 25, "metrics": ["read_ops", "write_ops"]})
+    wait_for(lambda: "all 25 samples" in agent.log_text(), "the end of the plan")
+    assert agent.stop() == 0
+    before = fake.rows()
+    agent.start()
+    time.sleep(2.5)
+    assert agent.stop() == 0
+    agent.start()
+    wait_for(lambda: fake.headers.get("Strata-Plan-Revision") == "2", "the plan in force after a restart")
+    fake.plan = plan_of(3, agent={"interval": "100ms"})
+    wait_for(lambda: fake.rows("agent") >= 10, "the agent's own rows", seconds=45)
+    assert agent.stop() == 0
+    assert fake.rows() - before <= 25
+    # The first plan's rows, then exactly the count; ticks go on where the first plan's ended.
+    counted = [data for rows, gap, data in fake.stored.values() if struct.unpack_from("<I", data, 116)[0] > 0]
+    assert counted
+    assert_second_plan_rows(fake)
+
+
+def assert_second_plan_rows(fake):
+    """Blocks of the smaller shape: all together 25 rows, next to the rows before without a lost tick."""
+    shapes = {}
+    for (source, _), (rows, gap, data) in fake.stored.items():
+        if source == "diskstats" and not gap:
+            (columns,) = struct.unpack_from("<I", data, 116)
+            first, last = struct.unpack_from("<qq", data, 96)
+            shapes.setdefault(columns, []).append((first, last, rows))
+    assert len(shapes) == 2, shapes
+    small, large = shapes[min(shapes)], shapes[max(shapes)]
+    assert sum(rows for _, _, rows in small) == 25
+    step = (min(first for first, _, _ in small) - max(last for _, last, _ in large)) / 1e6
+    assert step < 1.5 * INTERVAL, f"{step} s between the two plans"
+
+
+def test_a_killed_agent_loses_no_row_and_sends_none_twice(fake, agent):
+    fake.misbehave = lambda blocks: problem(503)
+    for _ in range(4):
+        agent.start()
+        time.sleep(1.7)
+        agent.kill(signal.SIGKILL)
+    fake.misbehave = lambda blocks: None
+    agent.start()
+    wait_for(lambda: fake.rows() >= 40, "rows of all runs", seconds=70)
+    time.sleep(2)
+    assert agent.stop() == 0
+    assert "recovered" in agent.log_text()
+    ticks = ticks_of(fake)
+    for (_, last, _), (first, _, _) in zip(ticks, ticks[1:]):
+        assert first > last, "no row twice"
+    for first, last, rows in ticks:
+        assert last - first + 1 - rows <= 1, "no hole within a block"
+
+
+def test_a_second_agent_on_the_same_state_folder_says_so(fake, agent):
+    agent.start()
+    wait_for(lambda: fake.stored, "blocks")
+    done = agent.run()
+    assert done.returncode == 1
+    assert "another strata-agentd uses this state folder" in done.stderr
+
+
+def test_an_unknown_certificate_is_not_trusted(agent, tmp_path):
+    agent.sections["collector"]["ca_file"] = str(tmp_path / "none.pem")
+    agent.sections["collector"]["url"] = "https://127.0.0.1:1"
+    agent.configure(agent.sections)
+    agent.start()
+    wait_for(lambda: "collector: no answer" in agent.log_text(), "the trouble")
+    assert agent.stop() == 0
+
+
+@pytest.mark.parametrize("line,words", [
+    ("seal_interval = soon", "agentd.conf:2"),
+    ("host_id = me", "host_id 'me' is not a UUID"),
+    ("colour = red", "unknown key 'colour'"),
+    ("log_level = loud", "log_level 'loud'"),
+    ("spool_bytes = 1K", "agentd.conf:2"),
+])
+def test_a_broken_configuration_line_is_named(line, words, agent):
+    with open(agent.conf, "w", encoding="utf-8") as file:
+        file.write(f"[agent]\n{line}\n")
+    done = agent.run("--check")
+    assert done.returncode == 1
+    assert words in done.stderr, done.stderr
+
+
+def test_check_and_version_and_once(agent):
+    assert agent.run("--check").stdout == "configuration OK\n"
+    assert agent.run("--version").stdout.startswith("strata-agentd ")
+    done = agent.run("--once")
+    samples = json.loads(done.stdout)
+    assert samples["diskstats"]["units"]["read_sectors"] == "sectors"
+    assert samples["diskstats"]["entities"] and samples["agent"]["entities"][0]["rss"] > 0
+    assert done.returncode == 0, done.stderr
+
+
+def test_goes_on_in_memory_when_the_state_folder_cannot_be_used(fake, agent):
+    agent.sections["agent"]["state_folder"] = "/proc/strata"
+    agent.configure(agent.sections)
+    fake.plan = plan_of(1, diskstats={"interval": "100ms"})
+    agent.start()
+    wait_for(lambda: fake.rows() >= 10, "rows")
+    assert agent.stop() == 0
+    assert "no state folder" in agent.log_text()
+
+
+def test_a_full_disk_costs_no_row_and_no_crash(fake, agent):
+    # A limit on file size gives write errors as a full disk does.
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    fake.misbehave = lambda blocks: problem(503)
+    agent.start()
+    wait_for(lambda: fake.seen, "an upload")
+    resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, (2000, limits[1]))
+    wait_for(lambda: "kept in memory" in agent.log_text(), "the spool's trouble")
+    time.sleep(3)
+    fake.misbehave = lambda blocks: None
+    wait_for(lambda: fake.rows() >= 30, "rows", seconds=70)
+    resource.prlimit(agent.process.pid, resource.RLIMIT_FSIZE, limits)
+    wait_for(lambda: "takes blocks again" in agent.log_text(), "the spool's recovery")
+    assert agent.stop() == 0
+    assert_unbroken(fake)
