@@ -38,14 +38,13 @@ static void add_numbers(struct ladder_view *view, enum colour colour, double byt
 static void add_part(struct ladder_view *view, const json_t *part)
 {
         const char *included = json_get_text(part, "included_in");
-        const char *mark = view->invocation->output->utf8 ? "└ " : "` ";
 
         table_add(view->table, COLOUR_DIM, "%s%s", *included ? "    " : "  ",
                 json_get_text(part, "name"));
         add_numbers(view, COLOUR_DIM, json_get_number(part, "bytes"), json_get_number(part, "ops"),
                 json_get_number(part, "amplification"));
         if (*included)
-                table_add(view->table, COLOUR_DIM, "%spart of %s", mark, included);
+                table_add(view->table, COLOUR_DIM, "part of %s", included);
         else
                 table_add(view->table, COLOUR_DIM, "%s", "");
 }
@@ -71,21 +70,42 @@ static size_t rank_of(const json_t *parts, size_t index)
 }
 
 /* Pools and devices may be thousands; the parts inside Ceph are a handful. */
+static bool is_shown(
+        const struct ladder_view *view, const char *layer, const json_t *parts, size_t i)
+{
+        bool many = strcmp(layer, "storage") == 0 || strcmp(layer, "filesystem") == 0;
+
+        if (!many || command_option(view->invocation, OPTION_ALL))
+                return true;
+        if (is_idle(json_array_get(parts, i)))
+                return false;
+        return json_array_size(parts) <= PARTS_SHOWN || rank_of(parts, i) < PARTS_SHOWN;
+}
+
+/* The parts that @container includes: they are not on top of it. */
+static void add_included(struct ladder_view *view, const json_t *parts, const char *container)
+{
+        const json_t *part;
+        size_t i;
+
+        json_array_foreach (parts, i, part)
+                if (*container && strcmp(json_get_text(part, "included_in"), container) == 0)
+                        add_part(view, part);
+}
+
 static void add_parts(struct ladder_view *view, const char *layer, const json_t *parts)
 {
-        bool all = command_option(view->invocation, OPTION_ALL);
-        bool many = strcmp(layer, "storage") == 0 || strcmp(layer, "filesystem") == 0;
         const json_t *part;
         size_t i;
 
         json_array_foreach (parts, i, part) {
-                bool large = !many || json_array_size(parts) <= PARTS_SHOWN ||
-                             rank_of(parts, i) < PARTS_SHOWN;
-
-                if (all || (large && !(is_idle(part) && many)))
+                if (*json_get_text(part, "included_in"))
+                        continue;
+                if (is_shown(view, layer, parts, i))
                         add_part(view, part);
                 else
                         view->hidden++;
+                add_included(view, parts, json_get_text(part, "name"));
         }
 }
 
@@ -136,6 +156,8 @@ static void print_verdict(struct invocation *invocation, const json_t *way)
         const json_t *reason;
         size_t i;
 
+        if (isnan(json_get_number(way, "amplification")))
+                return;
         fprintf(output->stream, "\namplification %s (ratio %s), expected %s, excess %s%s%s\n",
                 format_factor(json_get_number(way, "amplification"), amplification),
                 format_factor(json_get_number(way, "ratio"), ratio),

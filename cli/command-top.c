@@ -151,10 +151,12 @@ static void add_way(struct top_view *view, struct table *table, const char *way,
 {
         const json_t *rung = find_rung(view->ladder, way, layer);
         double bytes = json_get_number(rung, "bytes"), ops = json_get_number(rung, "ops");
+        double seconds =
+                json_get_number(view->ladder, "to") - json_get_number(view->ladder, "from");
         char text[FORMAT_MAX];
 
-        add_rate(table, ops / view->window, false);
-        add_rate(table, bytes / view->window, true);
+        add_rate(table, ops / seconds, false);
+        add_rate(table, bytes / seconds, true);
         table_add(table, COLOUR_NONE, "%s", format_bytes(ops > 0 ? bytes / ops : NAN, text));
         table_add(table, COLOUR_BOLD, "%s",
                 format_factor(json_get_number(rung, "amplification"), text));
@@ -188,12 +190,14 @@ static void print_way_state(struct top_view *view, const char *way)
         double excess = json_get_number(ladder, "excess");
         char expected[FORMAT_MAX], text[FORMAT_MAX];
 
-        fprintf(output->stream, "%s: expected %s, excess %s%s%s", way,
-                format_factor(json_get_number(ladder, "expected"), expected),
-                output_colour(output, excess >= 1.2 ? COLOUR_NOTICE : COLOUR_NONE),
-                format_factor(excess, text), output_plain(output));
+        fprintf(output->stream, "%s:", way);
+        if (isfinite(excess))
+                fprintf(output->stream, " expected %s, excess %s%s%s",
+                        format_factor(json_get_number(ladder, "expected"), expected),
+                        output_colour(output, excess >= 1.2 ? COLOUR_NOTICE : COLOUR_NONE),
+                        format_factor(excess, text), output_plain(output));
         if (*state && strcmp(state, "ok") != 0)
-                fprintf(output->stream, "  %s%s%s%s%s", output_colour(output, COLOUR_NOTICE), state,
+                fprintf(output->stream, " %s%s%s%s%s", output_colour(output, COLOUR_NOTICE), state,
                         *detail ? ": " : "", detail, output_plain(output));
         fputc('\n', output->stream);
 }

@@ -64,9 +64,11 @@ char *format_factor(double factor, char *ret)
 {
         if (!isfinite(factor))
                 return none(ret);
-        /* A ratio far below 1 keeps three digits: 0.00123. */
+        /* The usual ratio is below 1 and needs three digits to be told from its neighbours. */
         if (factor != 0 && fabs(factor) < 0.0995)
                 snprintf(ret, FORMAT_MAX, "%.3g", factor);
+        else if (factor != 0 && fabs(factor) < 0.9995)
+                snprintf(ret, FORMAT_MAX, "%.3f", factor);
         else
                 snprintf(ret, FORMAT_MAX, "%.*f", fabs(factor) < 99.995 ? 2 : 0, factor);
         return ret;
