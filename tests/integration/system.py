@@ -123,7 +123,7 @@ class Collector(Daemon):
         self.url = f"{scheme}://127.0.0.1:{self.port}"
         self.session = requests.Session()
         os.makedirs(self.store, exist_ok=True)
-        base = {"collector": {"listen": f"127.0.0.1:{self.port}", "store": self.store}}
+        base = {"collector": {"listen": f"127.0.0.1:{self.port}", "store_folder": self.store}}
         for section, keys in (sections or {}).items():
             base.setdefault(section, {}).update(keys)
         super().__init__(COLLECTORD, folder, "collectord", base)

@@ -166,7 +166,7 @@ def test_plain_http_is_not_answered_where_tls_is_on(fortress):
 def test_a_collector_that_others_can_reach_starts_only_with_tls_and_tokens(fortress, tmp_path, sections, named):
     port = free_port()
     given = {name: fortress.collector.sections[name] for name in sections}
-    daemon = Daemon(COLLECTORD, tmp_path, "open", {"collector": {"listen": f"0.0.0.0:{port}", "store": str(tmp_path)}, **given})
+    daemon = Daemon(COLLECTORD, tmp_path, "open", {"collector": {"listen": f"0.0.0.0:{port}", "store_folder": str(tmp_path)}, **given})
     done = daemon.run(seconds=20)
     assert done.returncode != 0
     assert re.search(named, done.stderr.lower())
@@ -175,6 +175,6 @@ def test_a_collector_that_others_can_reach_starts_only_with_tls_and_tokens(fortr
 def test_a_token_file_with_a_broken_line_is_refused_with_file_and_line(fortress, tmp_path):
     tokens = write(tmp_path / "tokens", "# who may\nreader somebody nothexadecimal\n", 0o600)
     daemon = Daemon(COLLECTORD, tmp_path, "broken", {
-        "collector": {"listen": f"127.0.0.1:{free_port()}", "store": str(tmp_path)}, "tokens": {"file": tokens}})
+        "collector": {"listen": f"127.0.0.1:{free_port()}", "store_folder": str(tmp_path)}, "tokens": {"file": tokens}})
     done = daemon.run(seconds=20)
     assert done.returncode != 0 and f"{tokens}:2:" in done.stderr
