@@ -90,7 +90,9 @@ function rung_row(rung, above, scale, context) {
                 cell(below ? multiple(scale.expected) : NONE, 'expected'));
 }
 
-function part_rows(rung, scale, { measure, open }) {
+const per_second = (total, seconds) => typeof total === 'number' ? total / seconds : null;
+
+function part_rows(rung, scale, { measure, open, seconds }) {
         if (!open.has(rung.layer))
                 return [];
         const parts = placed(rung, measure);
@@ -102,8 +104,8 @@ function part_rows(rung, scale, { measure, open }) {
                                 part.included_in ? ` (in ${part_name(part.included_in).replace('RocksDB ', '')})` : ''),
                         element('td', { class: 'bar', role: 'cell' }, element('div', { class: 'track' }, marks(scale, rung.layer !== 'filesystem'),
                                 segment(from, value, scale, style))),
-                        cell(rate(part.bytes_per_second, 'bytes'), 'throughput'),
-                        cell(rate(part.ops_per_second, 'ops'), 'IOPS'),
+                        cell(rate(per_second(part.bytes, seconds), 'bytes'), 'throughput'),
+                        cell(rate(per_second(part.ops, seconds), 'ops'), 'IOPS'),
                         cell(size(part.ops ? part.bytes / part.ops : null), 'request'),
                         cell(NONE, 'of the layer above'), cell(multiple(scale.idle ? null : part.amplification), 'amplification'), cell(NONE, 'expected'));
         });

@@ -19,10 +19,22 @@ export const PARTS = {
         cache_hit: 'cache hits',
         cache_miss: 'cache misses',
         bluefs: 'BlueFS reads',
-        unattributed: 'unattributed bytes',
 };
 
-export const part_name = name => Object.hasOwn(PARTS, name) ? PARTS[name] : String(name);
+/* The parts of which the reasons of docs/api.md speak, where they mean more than the part itself. */
+const REASONS = {
+        deferred: 'deferred writes',
+        metadata: 'metadata in RocksDB and BlueFS',
+        data: 'data beyond the copies',
+        erasure: 'partial stripes',
+        log: 'the BlueFS journal',
+        cache_miss: 'reads beyond what clients asked for',
+        bluefs: 'RocksDB reads',
+};
+
+const named = (names, name) => Object.hasOwn(names, name) ? names[name] : String(name);
+export const part_name = name => named(PARTS, name);
+export const reason_name = name => named({ ...PARTS, ...REASONS }, name);
 
 /* The order is that of docs/api.md, worst first; "pending" is the page's own. */
 export const STATES = {

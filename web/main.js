@@ -157,6 +157,7 @@ function show_clusters() {
         if (!options.length)
                 options.push(element('option', { value: '' }, 'no cluster yet'));
         update(at('cluster'), options);
+        at('cluster').parentElement.hidden = false;
         at('cluster').value = shown.cluster?.fsid ?? '';
         const health = shown.cluster?.health;
         at('health').hidden = !health;
@@ -180,7 +181,7 @@ function on_failure(error) {
         document.querySelector('main').classList.toggle('bare', !shown.cluster);
         if (error.status === 401) {
                 at('token').hidden = false;
-                at('token-why').textContent = api.has_token() ? `It refused the one it was given: ${error.message}` : error.message;
+                at('token-why').textContent = api.has_token() ? `It refused the one it was given. ${spoken(error.message)}` : spoken(error.message);
                 update(at('notices'));
                 status('token needed', 'lost');
                 at('token-value').focus();
@@ -189,7 +190,7 @@ function on_failure(error) {
         at('token').hidden = true;
         const what = error.status === 0 ? unreachable(location.host, error.message, shown.cluster) : error.status === undefined ?
                 { title: 'The page has a fault.', text: String(error.message), advice: '' } :
-                { title: error.title || 'The collector could not answer', text: error.message, advice: '' };
+                { title: `${error.title || 'The collector could not answer'}:`, text: spoken(error.message), advice: '' };
         if (error.status === undefined)
                 console.error(error);
         update(at('notices'), notice(what));
@@ -207,14 +208,18 @@ function on_success() {
 
 /* ---- the answer and the ladder ---- */
 
+/* A sentence of a problem document as one of this page. */
+const spoken = text => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+
 const when = () => view.window === 'now' ? 'in the last minute' : 'in this range';
 
 function show_verdict() {
         const { ladder, ladder_problem, cluster } = shown;
         if (!cluster)
                 return update(at('verdict'), empty(layers_empty({ ...reason_facts(), layers: {} }), 'small'));
-        if (ladder_problem)
-                return update(at('verdict'), element('p', { class: 'answer' }, ladder_problem.message));
+        const why = ladder_problem ? ladder_problem.message : ladder ? null : layers_empty({ ...reason_facts(), layers: {} })?.title;
+        if (why)
+                return update(at('verdict'), element('p', { class: 'answer' }, spoken(why)));
         const side = ladder?.[view.direction];
         const answer = cluster.fsid === 'none' ?
                 [{ text: 'Only block devices are seen here: no Ceph cluster, so no layers to compare.' }] :

@@ -4,7 +4,7 @@
  * makes elements of the pieces { text, tone } it returns.
  */
 import { list, multiple, share, throughput } from './format.js';
-import { part_name } from './layers.js';
+import { reason_name } from './layers.js';
 
 /* As in docs/api.md: below this excess there is nothing to explain. */
 const EXCESS_MIN = 1.2;
@@ -41,7 +41,7 @@ function write_sentence(side, pools) {
         if (expected === null || expected === undefined)
                 return [plain('Writes are amplified '), strong(multiple(amplification)), plain('; what the pools explain is not known.')];
         if (judged >= EXCESS_MIN) {
-                const names = (side.reasons ?? []).slice(0, REASONS_IN_SENTENCE).map(reason => part_name(reason.part));
+                const names = (side.reasons ?? []).slice(0, REASONS_IN_SENTENCE).map(reason => reason_name(reason.part));
                 return [plain('Writes are amplified '), strong(multiple(amplification), 'over'),
                         plain(` where ${design(pools)} explains `), strong(multiple(expected)),
                         plain(names.length ? `: ${list(names)}.` : '.')];
@@ -57,7 +57,7 @@ function read_sentence(side) {
         const { amplification } = side;
         const expected = side.expected ?? 1;
         if (amplification >= expected * EXCESS_MIN) {
-                const names = (side.reasons ?? []).slice(0, REASONS_IN_SENTENCE).map(reason => part_name(reason.part));
+                const names = (side.reasons ?? []).slice(0, REASONS_IN_SENTENCE).map(reason => reason_name(reason.part));
                 return [plain('Devices read '), strong(multiple(amplification), 'over'), plain(' what clients asked for, where '),
                         strong(multiple(expected)), plain(` is expected${names.length ? `: ${list(names)}` : ''}.`)];
         }
@@ -79,7 +79,7 @@ export function sentence(ladder, direction, pools, when) {
 export function reasons(side) {
         return (side?.reasons ?? []).map(reason => ({
                 amount: multiple(reason.amplification),
-                text: String(reason.sentence ?? part_name(reason.part)),
+                text: String(reason.sentence ?? reason_name(reason.part)),
         }));
 }
 

@@ -286,12 +286,11 @@ class Answers:
 
         def part(name, kind, byte_rate, op_rate=None, **more):
             return {"name": name, "kind": kind, "bytes": byte_rate * seconds, "ops": op_rate and op_rate * seconds,
-                    "bytes_per_second": byte_rate, "ops_per_second": op_rate,
                     "amplification": byte_rate / fs, "help": f"What {name} moved", **more}
 
         of = {
             "filesystem": [part(p["name"], "pool", fs * p["part"], rates["filesystem"][1] * p["part"]) for p in model.pools],
-            "osd": [part("client", "osd", fs, rates["osd"][1] / 3)] +
+            "osd": [part("client", "osd", fs, rates["osd"][1] / (3 if direction == "write" else 1))] +
                    ([part("replica", "osd", rates["osd"][0] - fs, rates["osd"][1] * 2 / 3)] if direction == "write" else []),
             "objectstore": [part(name, "objectstore", value, **({"included_in": "wal"} if name == "deferred" else {}))
                             for name, value in parts.items()],
