@@ -12,18 +12,18 @@
 #define FIELD(name) offsetof(struct agent_config, name)
 #define SECOND 1000000ull
 
-static const struct config_key keys[] = {
+const struct config_key agent_config_keys[] = {
         {"agent", "state_folder", CONFIG_STRING, FIELD(state_folder), "/var/lib/strata-agentd"},
         {"agent", "host_id", CONFIG_STRING, FIELD(host_id), ""},
         {"agent", "log_level", CONFIG_STRING, FIELD(log_level), "info"},
         {"agent", "root", CONFIG_STRING, FIELD(root), ""},
-        {"agent", "module_folder", CONFIG_STRING, FIELD(module_folder), MODULE_FOLDER},
+        {"agent", "module_folder", CONFIG_STRING, FIELD(module_folder), ""},
         {"agent", "seal_interval", CONFIG_DURATION, FIELD(seal_interval_us), "10s", SECOND,
                 600 * SECOND},
         {"agent", "block_rows", CONFIG_INTEGER, FIELD(block_rows), "300", 1, BLOCK_ROWS_MAX},
         {"agent", "spool_bytes", CONFIG_BYTES, FIELD(spool_bytes), "256M", SPOOL_BYTES_MIN,
                 SPOOL_BYTES_MAX},
-        {"collector", "url", CONFIG_STRING, FIELD(url), "http://127.0.0.1:8440"},
+        {"collector", "url", CONFIG_STRING, FIELD(url), "http://127.0.0.1:7440"},
         {"collector", "token_file", CONFIG_STRING, FIELD(token_file), ""},
         {"collector", "ca_file", CONFIG_STRING, FIELD(ca_file), ""},
         {"osd", "folders", CONFIG_STRING, FIELD(osd_folders), "/var/run/ceph"},
@@ -62,7 +62,7 @@ int agent_config_load(const char *path, struct agent_config *config, char **ret_
         size_t length;
         int r;
 
-        r = config_load(path, keys, config, ret_message);
+        r = config_load(path, agent_config_keys, config, ret_message);
         if (r < 0)
                 return r;
         r = check(path ? path : "defaults", config, ret_message);
@@ -76,7 +76,7 @@ int agent_config_load(const char *path, struct agent_config *config, char **ret_
 
 void agent_config_done(struct agent_config *config)
 {
-        config_done(keys, config);
+        config_done(agent_config_keys, config);
 }
 
 void agent_config_get_source_options(const struct agent_config *config, struct source_options *ret)
@@ -87,7 +87,7 @@ void agent_config_get_source_options(const struct agent_config *config, struct s
                 .ceph_conf = config->ceph_conf,
                 .ceph_name = config->ceph_name,
                 .ceph_keyring = config->ceph_keyring,
-                .module_folder = config->module_folder,
+                .module_folder = config->module_folder[0] ? config->module_folder : MODULE_FOLDER,
         };
 }
 

@@ -13,8 +13,8 @@ struct agent_config {
         char *state_folder;
         char *host_id; /* "" : from the machine id */
         char *log_level;
-        char *root; /* "" : this machine */
-        char *module_folder;
+        char *root;          /* "" : this machine */
+        char *module_folder; /* "" : where it was installed */
         uint64_t seal_interval_us;
         uint64_t block_rows;
         uint64_t spool_bytes;
@@ -27,6 +27,8 @@ struct agent_config {
         char *ceph_name;
         char *ceph_keyring;
 };
+
+extern const struct config_key agent_config_keys[];
 
 /* As config_load; also checks what one key alone cannot say. */
 int agent_config_load(const char *path, struct agent_config *config, char **ret_message);

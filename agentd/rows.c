@@ -45,9 +45,11 @@ uint64_t layout_row_check(const struct rows *rows, uint32_t row)
 
         check = check_words(layout->sequence ^ row, &times[row], 8);
         check = check_words(check, &values[(size_t)row * layout->n_columns], layout->n_columns * 8);
+        present += (size_t)row * layout->n_entities;
         for (uint32_t i = 0; i < layout->n_entities; i++)
-                if (!present[(size_t)row * layout->n_entities + i])
-                        absent = (absent ^ (i + 1)) * UINT64_C(0x9e3779b97f4a7c15);
+                if (present[i] != 1)
+                        absent = (absent ^ ((uint64_t)present[i] << 32) ^ (i + 1)) *
+                                 UINT64_C(0x9e3779b97f4a7c15);
         return check_words(check, &absent, 8);
 }
 

@@ -16,7 +16,7 @@
 #define UPLOAD_ANSWER_MAX (256u << 10) /* a plan that names all 1,024 metrics of each source */
 
 struct upload_options {
-        const char *url;     /* "https://collector:8440", without a path */
+        const char *url;     /* "https://collector:7440", without a path */
         const char *ca_file; /* "" for the system's */
 };
 
