@@ -81,6 +81,17 @@ static int read_plan(
         return r < 0 ? r : plan_load(text, revision, ret);
 }
 
+/* People see what they wrote; an agent what it is to do. */
+static bool is_agent(const struct api_request *request, const struct id *host)
+{
+        const char *text = api_header(request, "strata-host");
+        struct id asking;
+
+        if (request->role == API_ROLE_AGENT)
+                return true;
+        return text && id_parse(text, &asking) == 0 && id_equal(&asking, host);
+}
+
 int api_plan(struct store_reader *reader, const struct api_request *request,
         struct api_response *response)
 {
@@ -88,7 +99,7 @@ int api_plan(struct store_reader *reader, const struct api_request *request,
         bool for_all = strcmp(tail, "*") == 0;
         char name[ID_TEXT_MAX] = "*";
         const char *of;
-        struct id host;
+        struct id host = {0};
         json_t *plan;
         int r;
 
@@ -101,8 +112,7 @@ int api_plan(struct store_reader *reader, const struct api_request *request,
         r = read_plan(reader, for_all ? NULL : &host, &plan, &of);
         if (r < 0)
                 return r;
-        /* People see what they wrote; an agent what it is to do. */
-        if (request->role == API_ROLE_AGENT)
+        if (!for_all && is_agent(request, &host))
                 plan_make_effective(plan, request->elected);
         if (!for_all)
                 id_format(&host, name);

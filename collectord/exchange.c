@@ -43,24 +43,43 @@ static bool is_loopback_name(const char *host)
         return strncmp(host, "127.", 4) == 0 && strspn(host, "0123456789.:") == strlen(host);
 }
 
+static void count_refusal(struct exchange *exchange)
+{
+        if (exchange->response.status == 401)
+                metrics_add(&exchange->service->metrics, unauthorized, 1);
+        if (exchange->response.status == 403)
+                metrics_add(&exchange->service->metrics, forbidden, 1);
+}
+
+/* Without tokens an agent is known by its header. */
+static void check_election(struct exchange *exchange)
+{
+        struct api_request *request = &exchange->request;
+        const char *text = api_header(request, "strata-host");
+        struct id host = request->host;
+
+        if (request->role != API_ROLE_AGENT && (!text || id_parse(text, &host) < 0))
+                return;
+        request->elected = election_has_seat(exchange->service->election, &host);
+}
+
 static void check_caller(struct exchange *exchange)
 {
         struct service *service = exchange->service;
         struct api_request *request = &exchange->request;
 
-        if (!service->auth) {
+        if (service->auth) {
+                request->role = auth_check(
+                        service->auth, api_header(request, "authorization"), &request->host);
+        } else {
                 request->role = API_ROLE_LOCAL;
                 if (service->check_host && !is_loopback_name(api_header(request, "host")))
                         ANSWER(403,
                                 "without tokens only requests to localhost are answered, but "
                                 "this one is to '%s'",
                                 api_header(request, "host"));
-                return;
         }
-        request->role =
-                auth_check(service->auth, api_header(request, "authorization"), &request->host);
-        if (request->role == API_ROLE_AGENT)
-                request->elected = election_has_seat(service->election, &request->host);
+        check_election(exchange);
 }
 
 static void find_route(struct exchange *exchange)
@@ -76,14 +95,6 @@ static void find_route(struct exchange *exchange)
                 ANSWER(405, "'%s' has no %s; it has: %s", request->path, request->method, allow);
                 api_add_header(&exchange->response, "Allow", allow);
         }
-}
-
-static void count_refusal(struct exchange *exchange)
-{
-        if (exchange->response.status == 401)
-                metrics_add(&exchange->service->metrics, unauthorized, 1);
-        if (exchange->response.status == 403)
-                metrics_add(&exchange->service->metrics, forbidden, 1);
 }
 
 static void check_route(struct exchange *exchange)
@@ -118,6 +129,8 @@ void exchange_begin(struct exchange *exchange, uint64_t content_length)
                 ANSWER(503, "the collector stops");
         if (!exchange->answered)
                 check_caller(exchange);
+        if (exchange->answered)
+                count_refusal(exchange);
         if (!exchange->answered)
                 find_route(exchange);
         if (!exchange->answered)

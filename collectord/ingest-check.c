@@ -181,6 +181,8 @@ static int check_blocks(const struct api_request *request, struct api_response *
         r = read_headers(request, response, change);
         if (r != 0)
                 return r;
+        if (request->body_size == 0)
+                return REFUSE(400, "the body has no block");
         if (capacity > INGEST_BLOCKS_MAX)
                 capacity = INGEST_BLOCKS_MAX;
         change->blocks = calloc(capacity, sizeof(*change->blocks));
@@ -222,6 +224,8 @@ static int read_json(const struct api_request *request, struct api_response *res
 {
         json_error_t error;
 
+        if (request->body_size == 0)
+                return REFUSE(400, "the body is empty");
         *ret = json_loadb(
                 (const char *)request->body, request->body_size, JSON_REJECT_DUPLICATES, &error);
         if (!*ret)

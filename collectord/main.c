@@ -158,7 +158,8 @@ static int make_token(const char *kind, const char *name)
                 fprintf(stderr, "strata-collectord: %s\n", message ? message : strerror(-r));
                 return EXIT_FAILURE;
         }
-        printf("token (shown only once): %s\nline for the token file: %s\n", token, line);
+        fputs("The token, shown only this once, and its line of the token file:\n", stderr);
+        printf("%s\n%s\n", token, line);
         return EXIT_SUCCESS;
 }
 

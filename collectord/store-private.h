@@ -6,7 +6,6 @@
 #include "collectord/store.h"
 
 #define STORE_FILE "strata.db"
-#define STORE_LOCK_FILE "strata.lock"
 
 enum write_statement {
         WRITE_BEGIN,

@@ -67,31 +67,25 @@ static char *make_message(const char *path, const char *reason)
         return asprintf(&text, "%s: %s", path, reason) < 0 ? NULL : text;
 }
 
-/* The kernel lets go of the lock with the process, however that ends. */
+/* On the folder itself: no file of its own, and the kernel lets go of it with the process, however
+ * that ends. */
 static int take_lock(const char *folder, int *ret_fd, char **ret_message)
 {
-        CLEANUP(str) char *path = NULL;
         CLEANUP(fd) int fd = -1;
+        int r = 0;
 
-        if (mkdir(folder, 0750) < 0 && errno != EEXIST) {
-                int r = -errno;
-
+        if (mkdir(folder, 0750) < 0 && errno != EEXIST)
+                r = -errno;
+        if (r == 0)
+                fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (r == 0 && fd < 0)
+                r = -errno;
+        if (r < 0) {
                 *ret_message = make_message(folder, strerror(-r));
                 return r;
         }
-        if (asprintf(&path, "%s/" STORE_LOCK_FILE, folder) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-        if (fd < 0) {
-                int r = -errno;
-
-                *ret_message = make_message(path, strerror(-r));
-                return r;
-        }
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-                *ret_message = make_message(path, "another strata-collectord uses this store");
+                *ret_message = make_message(folder, "another strata-collectord uses this store");
                 return -EBUSY;
         }
         *ret_fd = fd;
