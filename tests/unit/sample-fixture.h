@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agentd/source.h"
 
@@ -55,13 +56,16 @@ static inline void fixture_set(struct fixture *fixture, uint64_t row)
         fixture->sample.time_us = ((int64_t)row + 1) * 1000000;
 }
 
-/* A folder of its own under TMPDIR; the caller frees the name. */
+/* A folder of its own, in memory where that is possible; the caller frees the name. */
 static inline char *fixture_folder(void)
 {
         const char *parent = getenv("TMPDIR");
         char *path = NULL;
 
-        if (asprintf(&path, "%s/strata-test-XXXXXX", parent ? parent : "/tmp") < 0)
+        if (asprintf(&path, "%s/strata-test-XXXXXX",
+                    parent                          ? parent
+                    : access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+                                                    : "/tmp") < 0)
                 abort();
         if (!mkdtemp(path))
                 abort();

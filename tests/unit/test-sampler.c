@@ -1,0 +1,435 @@
+#include <errno.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agentd/sampler.h"
+#include "sample-fixture.h"
+
+#define SECOND 1000000
+
+/* The world of the fake sources: their clock, what they shall do, what they did. */
+static struct world {
+        int64_t realtime_us;
+        uint64_t monotonic_us;
+        int open_result, collect_result;
+        unsigned opens, closes, collects, rows, facts_calls;
+        uint64_t cost_us;
+        uint64_t facts_generation;
+        int64_t last_row_us, row_step_us;
+        uint64_t epoch;
+        sem_t gate; /* the waiting source collects when it may pass */
+        struct fixture fixture;
+} world;
+
+struct source {
+        int unused;
+};
+
+static int fake_open(const struct source_options *options, const struct source_report *report,
+        struct source **ret)
+{
+        (void)options;
+        (void)report;
+        world.opens++;
+        if (world.open_result < 0)
+                return world.open_result;
+        *ret = calloc(1, sizeof(**ret));
+        return 0;
+}
+
+static int fake_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
+{
+        (void)source;
+        (void)deadline_us;
+        world.collects++;
+        if (world.collect_result < 0)
+                return world.collect_result;
+        *ret = world.fixture.sample;
+        ret->time_us = world.realtime_us;
+        ret->facts_generation = world.facts_generation;
+        world.realtime_us += (int64_t)world.cost_us;
+        world.monotonic_us += world.cost_us;
+        return 0;
+}
+
+static int waiting_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
+{
+        sem_wait(&world.gate);
+        return fake_collect(source, deadline_us, ret);
+}
+
+static int fake_add_facts(struct source *source, struct facts *facts)
+{
+        (void)source;
+        (void)facts;
+        world.facts_calls++;
+        return 0;
+}
+
+static void fake_close(struct source *source)
+{
+        world.closes += source != NULL;
+        free(source);
+}
+
+static int class_get(enum source_id id, const struct source_class **ret)
+{
+        static const struct source_class quick = {
+                .id = SOURCE_DISKSTATS,
+                .open = fake_open,
+                .collect = fake_collect,
+                .add_facts = fake_add_facts,
+                .close = fake_close,
+        };
+        static const struct source_class waiting = {
+                .id = SOURCE_OSD,
+                .may_wait = true,
+                .deadline_us = SECOND,
+                .open = fake_open,
+                .collect = waiting_collect,
+                .close = fake_close,
+        };
+
+        if (id != SOURCE_DISKSTATS && id != SOURCE_OSD)
+                return -ENOENT;
+        *ret = id == SOURCE_OSD ? &waiting : &quick;
+        return 0;
+}
+
+static struct moment look(void *userdata)
+{
+        (void)userdata;
+        return (struct moment){world.realtime_us, world.monotonic_us};
+}
+
+static void on_row(void *userdata, const struct sampler_row *row)
+{
+        (void)userdata;
+        world.rows++;
+        world.row_step_us = row->sample->time_us - world.last_row_us;
+        world.last_row_us = row->sample->time_us;
+        world.epoch = row->epoch;
+}
+
+struct bench {
+        struct sampler *sampler;
+        struct agent_counters counters;
+        struct plan plan;
+};
+
+static int set_up(void **state)
+{
+        struct bench *bench = calloc(1, sizeof(*bench));
+        struct sampler_options options = {
+                .class_get = class_get,
+                .clock = look,
+                .row = on_row,
+                .counters = &bench->counters,
+        };
+
+        memset(&world, 0, sizeof(world));
+        sem_init(&world.gate, 0, 0);
+        fixture_init(&world.fixture);
+        world.realtime_us = INT64_C(1796040000) * SECOND + 123456;
+        world.monotonic_us = 5000;
+        options.allowed[SOURCE_DISKSTATS] = options.allowed[SOURCE_OSD] = true;
+        assert_int_equal(sampler_new(&options, &bench->sampler), 0);
+        plan_init(&bench->plan);
+        for (int id = 0; id < SOURCE_MAX_; id++)
+                bench->plan.sources[id].enabled = false;
+        bench->plan.revision = 1;
+        bench->plan.sources[SOURCE_DISKSTATS].interval_us = SECOND;
+        bench->plan.sources[SOURCE_OSD].interval_us = SECOND;
+        *state = bench;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        struct bench *bench = *state;
+
+        sem_post(&world.gate);
+        assert_null(sampler_free(bench->sampler, 10 * SECOND));
+        assert_int_equal(world.closes, world.open_result < 0 ? 0 : world.opens);
+        plan_done(&bench->plan);
+        free(bench);
+        return 0;
+}
+
+static void apply(struct bench *bench, enum source_id id, bool enabled)
+{
+        bench->plan.sources[id].enabled = enabled;
+        assert_int_equal(sampler_apply(bench->sampler, &bench->plan), 0);
+}
+
+static void pass(int64_t us)
+{
+        world.realtime_us += us;
+        world.monotonic_us += (uint64_t)us;
+}
+
+/* Sleeps to the next look, as the loop does. */
+static void sleep_and_run(struct bench *bench, uint64_t *next_us)
+{
+        if (*next_us != UINT64_MAX && *next_us > world.monotonic_us)
+                pass((int64_t)(*next_us - world.monotonic_us));
+        sampler_run(bench->sampler, next_us);
+}
+
+static void run(struct bench *bench, unsigned times)
+{
+        uint64_t next_us;
+
+        sampler_run(bench->sampler, &next_us);
+        for (unsigned i = 0; i < times; i++)
+                sleep_and_run(bench, &next_us);
+}
+
+static void an_hour_at_a_second_has_3600_rows_on_whole_seconds(void **state)
+{
+        struct bench *bench = *state;
+
+        world.cost_us = 300;
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 3600);
+        assert_int_equal(world.rows, 3600);
+        assert_int_equal(world.last_row_us % SECOND, 0);
+        assert_int_equal(world.row_step_us, SECOND);
+        assert_int_equal(bench->counters.ticks, 3600);
+        assert_int_equal(bench->counters.ticks_missed, 0);
+        assert_int_equal(bench->counters.sample_time_us, 3600 * 300);
+        assert_int_equal(world.opens, 1);
+}
+
+static void slept_over_ticks_are_counted(void **state)
+{
+        struct bench *bench = *state;
+
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 5);
+        pass(3 * SECOND + SECOND / 2);
+        run(bench, 5);
+        assert_int_equal(bench->counters.ticks_missed, 2);
+        assert_int_equal(bench->counters.lateness_max_us, SECOND / 2);
+        assert_int_equal(bench->counters.ticks, 11);
+}
+
+static void stops_at_the_count_and_begins_anew_with_another_revision(void **state)
+{
+        struct bench *bench = *state;
+        uint64_t next_us;
+
+        bench->plan.sources[SOURCE_DISKSTATS].count = 7;
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 30);
+        assert_int_equal(world.rows, 7);
+        assert_int_equal(world.closes, 1);
+        sampler_run(bench->sampler, &next_us);
+        assert_int_equal(next_us, UINT64_MAX);
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 30);
+        assert_int_equal(world.rows, 7);
+        bench->plan.revision++;
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 30);
+        assert_int_equal(world.rows, 14);
+}
+
+static void a_count_goes_on_after_a_restart(void **state)
+{
+        struct bench *bench = *state;
+
+        bench->plan.sources[SOURCE_DISKSTATS].count = 7;
+        apply(bench, SOURCE_DISKSTATS, true);
+        sampler_set_taken(bench->sampler, SOURCE_DISKSTATS, 5);
+        run(bench, 30);
+        assert_int_equal(world.rows, 2);
+        assert_int_equal(sampler_get_taken(bench->sampler, SOURCE_DISKSTATS), 7);
+}
+
+static void another_plan_costs_no_tick(void **state)
+{
+        struct bench *bench = *state;
+        uint64_t epoch;
+
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 10);
+        epoch = world.epoch;
+        for (int i = 0; i < 10; i++) {
+                pass(SECOND / 2);
+                bench->plan.revision++;
+                apply(bench, SOURCE_DISKSTATS, true);
+                run(bench, 1);
+                assert_int_equal(world.row_step_us, SECOND);
+        }
+        assert_int_equal(world.rows, 20);
+        assert_int_equal(world.epoch, epoch);
+        bench->plan.sources[SOURCE_DISKSTATS].interval_us = SECOND / 10;
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 10);
+        assert_int_equal(world.row_step_us, SECOND / 10);
+        assert_int_not_equal(world.epoch, epoch);
+        assert_int_equal(world.opens, 1);
+}
+
+static void a_clock_set_back_by_an_hour_goes_on_within_a_second(void **state)
+{
+        struct bench *bench = *state;
+
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 10);
+        world.realtime_us -= 3600ll * SECOND + 200000;
+        run(bench, 2);
+        assert_in_range(world.rows, 11, 12);
+        assert_int_equal(world.last_row_us % SECOND, 0);
+        assert_int_equal(bench->counters.ticks_missed, 0);
+}
+
+static void a_source_that_cannot_be_opened_is_tried_ever_less_often(void **state)
+{
+        struct bench *bench = *state;
+
+        world.open_result = -ENOTSUP;
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 600);
+        assert_in_range(world.opens, 10, 20);
+        assert_int_equal(world.rows, 0);
+        assert_int_equal(bench->counters.failures, world.opens);
+}
+
+static void nothing_to_read_is_no_failure(void **state)
+{
+        struct bench *bench = *state;
+
+        world.collect_result = -EAGAIN;
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 5);
+        assert_int_equal(bench->counters.failures, 0);
+        world.collect_result = -EIO;
+        run(bench, 5);
+        assert_int_equal(bench->counters.failures, 5);
+        assert_int_equal(world.rows, 0);
+        assert_int_equal(world.opens, 1);
+}
+
+static void facts_are_asked_for_when_they_change_and_forgotten_with_the_source(void **state)
+{
+        struct bench *bench = *state;
+
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 5);
+        assert_int_equal(world.facts_calls, 1);
+        assert_int_equal(sampler_get_facts_revision(bench->sampler), 1);
+        assert_non_null(sampler_get_facts(bench->sampler, SOURCE_DISKSTATS));
+        world.facts_generation++;
+        run(bench, 5);
+        assert_int_equal(world.facts_calls, 2);
+        apply(bench, SOURCE_DISKSTATS, false);
+        run(bench, 1);
+        assert_int_equal(world.closes, 1);
+        assert_null(sampler_get_facts(bench->sampler, SOURCE_DISKSTATS));
+        assert_int_equal(sampler_get_facts_revision(bench->sampler), 3);
+}
+
+static void a_source_that_is_not_allowed_here_is_not_run_whatever_the_plan_says(void **state)
+{
+        struct bench *bench = *state;
+
+        apply(bench, SOURCE_CEPH, true);
+        run(bench, 5);
+        assert_int_equal(world.opens, 0);
+}
+
+static void wait_for_worker(struct bench *bench)
+{
+        struct pollfd wanted = {.fd = sampler_get_fd(bench->sampler), .events = POLLIN};
+
+        assert_int_equal(poll(&wanted, 1, 10000), 1);
+}
+
+static void a_busy_source_is_skipped_not_queued(void **state)
+{
+        struct bench *bench = *state;
+        uint64_t next_us;
+
+        apply(bench, SOURCE_OSD, true);
+        run(bench, 5);
+        assert_int_equal(world.rows, 0);
+        assert_int_equal(bench->counters.skips, 4);
+        assert_int_equal(bench->counters.ticks, 5);
+        sem_post(&world.gate);
+        wait_for_worker(bench);
+        sampler_run(bench->sampler, &next_us);
+        assert_int_equal(world.rows, 1);
+        assert_int_equal(world.collects, 1);
+}
+
+static void a_busy_source_does_not_hold_up_the_others(void **state)
+{
+        struct bench *bench = *state;
+
+        apply(bench, SOURCE_OSD, true);
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 100);
+        assert_true(world.rows >= 49);
+        assert_int_equal(world.row_step_us, SECOND);
+}
+
+static void a_source_switched_off_while_busy_is_closed_when_it_comes_back(void **state)
+{
+        struct bench *bench = *state;
+
+        apply(bench, SOURCE_OSD, true);
+        run(bench, 1);
+        apply(bench, SOURCE_OSD, false);
+        run(bench, 1);
+        assert_int_equal(world.closes, 0);
+        sem_post(&world.gate);
+        wait_for_worker(bench);
+        run(bench, 0);
+        wait_for_worker(bench);
+        run(bench, 0);
+        assert_int_equal(world.closes, 1);
+        assert_int_equal(world.rows, 0);
+}
+
+static void a_source_that_never_comes_back_does_not_hold_up_the_end(void **state)
+{
+        struct bench *bench = *state;
+
+        apply(bench, SOURCE_OSD, true);
+        run(bench, 1);
+        assert_ptr_equal(sampler_free(bench->sampler, 100000), bench->sampler);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(an_hour_at_a_second_has_3600_rows_on_whole_seconds),
+                TEST(slept_over_ticks_are_counted),
+                TEST(stops_at_the_count_and_begins_anew_with_another_revision),
+                TEST(a_count_goes_on_after_a_restart),
+                TEST(another_plan_costs_no_tick),
+                TEST(a_clock_set_back_by_an_hour_goes_on_within_a_second),
+                TEST(a_source_that_cannot_be_opened_is_tried_ever_less_often),
+                TEST(nothing_to_read_is_no_failure),
+                TEST(facts_are_asked_for_when_they_change_and_forgotten_with_the_source),
+                TEST(a_source_that_is_not_allowed_here_is_not_run_whatever_the_plan_says),
+                TEST(a_busy_source_is_skipped_not_queued),
+                TEST(a_busy_source_does_not_hold_up_the_others),
+                TEST(a_source_switched_off_while_busy_is_closed_when_it_comes_back),
+                TEST(a_source_that_never_comes_back_does_not_hold_up_the_end),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
