@@ -76,13 +76,19 @@ static double known(double value)
         return isnan(value) ? 0 : value;
 }
 
+static double larger(double a, double b)
+{
+        return a > b ? a : b;
+}
+
 double ladder_padding(const double *written)
 {
         double small = known(written[LADDER_SMALL]);
         double padding = known(written[LADDER_PAD]);
 
-        padding = fmax(padding, LADDER_BLOCK_BYTES * known(written[LADDER_SMALL_OPS]) - small);
-        return fmax(padding, known(written[LADDER_SUBMITTED]) - known(written[LADDER_BIG]) - small);
+        padding = larger(padding, LADDER_BLOCK_BYTES * known(written[LADDER_SMALL_OPS]) - small);
+        return larger(
+                padding, known(written[LADDER_SUBMITTED]) - known(written[LADDER_BIG]) - small);
 }
 
 double ladder_data(const double *written)

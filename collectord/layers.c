@@ -358,7 +358,7 @@ void layers_noise(const struct layers *layers, const struct layers_target *targe
 
                 read_sums(
                         layers->osd.result, target->osd, layers->recovered_slot, 2, window, moved);
-                ret->recovered_bytes = fmax(moved[0], moved[1]);
+                ret->recovered_bytes = isnan(moved[0]) || moved[1] > moved[0] ? moved[1] : moved[0];
         }
         if (count_targets(&layers->gauges) > 0) {
                 double gauges[3];

@@ -140,7 +140,8 @@ int query_open(
         query->reader = reader;
         query->now_us = now_us;
         query->deadline_us = deadline_us;
-        store_reader_set_deadline(reader, deadline_us);
+        if (deadline_us > 0)
+                store_reader_set_deadline(reader, deadline_us);
         r = store_read_streams(reader, add_stream, loader);
         if (r < 0)
                 return r;

@@ -1,0 +1,371 @@
+/* GET /series: curves of a layer, derived metrics or raw ones, summed or one for each. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectord/api-query.h"
+#include "collectord/series.h"
+
+#define METRICS_MAX 16u
+#define METRIC_NAME_MAX 64u
+
+enum by { BY_DEFAULT, BY_CLUSTER, BY_HOST, BY_CLASS, BY_POOL, BY_OSD, BY_DEVICE };
+
+struct series_request {
+        enum layer layer; /* LAYER_NONE: host */
+        unsigned by;
+        enum query_by query_by;
+        uint64_t top;
+        const char *entity, *host;
+        struct series_definition metrics[METRICS_MAX];
+        uint32_t first_slot[METRICS_MAX];
+        uint32_t n_metrics;
+        struct rung_term terms[RUNG_COLUMNS_MAX];
+        uint32_t n_terms, n_slots;
+        struct api_window window;
+        struct rung_windows windows;
+        uint32_t cluster;
+};
+
+static int refuse(int r)
+{
+        return r < 0 ? r : 1;
+}
+
+/* All metrics are read in one pass: their slots stand one after the other. */
+static int add_metric(const struct api_request *request, struct api_response *response,
+        struct series_request *series, const char *name)
+{
+        struct series_definition *metric = &series->metrics[series->n_metrics];
+
+        if (series->n_metrics == METRICS_MAX)
+                return refuse(api_problem(
+                        request, response, 400, "metric names more than %u metrics", METRICS_MAX));
+        if (series_find(series->layer, name, metric) < 0)
+                return refuse(api_problem(request, response, 400,
+                        "metric: the layer %s has no '%s'",
+                        series->layer == LAYER_NONE ? "host" : layer_name(series->layer), name));
+        if (series->n_terms + metric->n_terms > RUNG_COLUMNS_MAX ||
+                series->n_slots + metric->n_slots > RUNG_SLOTS_MAX)
+                return refuse(api_problem(request, response, 400, "metric names too many metrics"));
+        series->first_slot[series->n_metrics++] = series->n_slots;
+        for (uint32_t i = 0; i < metric->n_terms; i++) {
+                struct rung_term *term = &series->terms[series->n_terms++];
+
+                *term = metric->terms[i];
+                term->slot += series->n_slots;
+                /* A partition without flushes still has its writes. */
+                if (term->need == RUNG_NEED_ENTITY)
+                        term->need = RUNG_NEED_SLOT;
+        }
+        series->n_slots += metric->n_slots;
+        return 0;
+}
+
+static int parse_metrics(const struct api_request *request, struct api_response *response,
+        struct series_request *series)
+{
+        const char *text = api_parameter(request, "metric");
+        int r;
+
+        if (!text || !*text)
+                return refuse(api_problem(request, response, 400,
+                        "the parameter metric is missing, e.g. write_bytes"));
+        for (const char *p = text; *p;) {
+                char name[METRIC_NAME_MAX];
+                size_t n = strcspn(p, ",");
+
+                snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 63), p);
+                r = add_metric(request, response, series, name);
+                if (r != 0)
+                        return r;
+                p += n + (p[n] == ',');
+        }
+        return 0;
+}
+
+static int parse_by(const struct api_request *request, struct api_response *response,
+        struct series_request *series)
+{
+        static const enum query_by bys[] = {
+                [BY_DEFAULT] = QUERY_BY_CLUSTER,
+                [BY_CLUSTER] = QUERY_BY_CLUSTER,
+                [BY_HOST] = QUERY_BY_HOST,
+                [BY_CLASS] = QUERY_BY_CLASS,
+                [BY_POOL] = QUERY_BY_POOL,
+                [BY_OSD] = QUERY_BY_OSD,
+                [BY_DEVICE] = QUERY_BY_DEVICE,
+        };
+        /* Which groups a layer's entities can be put into. */
+        static const unsigned allowed[LAYER_MAX_] = {
+                [LAYER_NONE] = 1u << BY_CLUSTER | 1u << BY_HOST | 1u << BY_DEVICE,
+                [LAYER_FILESYSTEM] = 1u << BY_CLUSTER | 1u << BY_POOL,
+                [LAYER_OSD] = 1u << BY_CLUSTER | 1u << BY_HOST | 1u << BY_CLASS | 1u << BY_OSD,
+                [LAYER_OBJECTSTORE] =
+                        1u << BY_CLUSTER | 1u << BY_HOST | 1u << BY_CLASS | 1u << BY_OSD,
+                [LAYER_STORAGE] = 1u << BY_CLUSTER | 1u << BY_HOST | 1u << BY_CLASS | 1u << BY_OSD |
+                                  1u << BY_DEVICE,
+        };
+        int r;
+
+        r = api_parse_choice(request, response, "by", "default cluster host class pool osd device",
+                "default", &series->by);
+        if (r != 0)
+                return r;
+        series->query_by = bys[series->by];
+        if (series->by == BY_DEFAULT) {
+                if (series->entity)
+                        series->query_by = QUERY_BY_ENTITY;
+                return 0;
+        }
+        if (!(allowed[series->layer] & 1u << series->by))
+                return refuse(api_problem(request, response, 400,
+                        "by=%s makes no sense for the layer %s", api_parameter(request, "by"),
+                        series->layer == LAYER_NONE ? "host" : layer_name(series->layer)));
+        return 0;
+}
+
+static int parse(const struct api_request *request, struct api_response *response,
+        struct series_request *ret)
+{
+        static const enum layer layers[] = {
+                LAYER_FILESYSTEM, LAYER_OSD, LAYER_OBJECTSTORE, LAYER_STORAGE, LAYER_NONE};
+        unsigned index;
+        int r;
+
+        r = api_parse_choice(request, response, "layer", "filesystem osd objectstore storage host",
+                NULL, &index);
+        if (r != 0)
+                return r;
+        ret->layer = layers[index];
+        ret->entity = api_parameter(request, "entity");
+        ret->host = api_parameter(request, "host");
+        r = parse_metrics(request, response, ret);
+        if (r != 0)
+                return r;
+        r = parse_by(request, response, ret);
+        if (r != 0)
+                return r;
+        r = api_parse_number(request, response, "top", 0, 1, 1000, &ret->top);
+        if (r != 0)
+                return r;
+        return api_parse_window(request, response, "-15m", &ret->window);
+}
+
+/* ---- values ---- */
+
+static double value_at(const struct series_request *series, const struct query_result *result,
+        uint32_t target, uint32_t metric, uint32_t window)
+{
+        const struct series_definition *definition = &series->metrics[metric];
+        double sums[SERIES_SLOTS_MAX];
+
+        for (uint32_t i = 0; i < definition->n_slots; i++)
+                sums[i] = rung_sum(result->table, target, series->first_slot[metric] + i, window);
+        return series_value(definition, sums, (double)series->windows.step_us / 1e6,
+                result->table->targets[target].seen[window]);
+}
+
+static enum rung_state state_at(const struct query_result *result, uint32_t target, uint32_t window,
+        double value, bool lagging)
+{
+        const struct rung_target *t = &result->table->targets[target];
+        struct ratio_rung rung = {
+                .sum = value,
+                .seen = t->seen[window],
+                .reset = t->reset[window],
+                .expected = result->targets[target].expected,
+                .shared = result->targets[target].shared,
+                .lagging = lagging,
+        };
+
+        /* A mean over no requests has no value, and the samples are there all the same. */
+        if (isnan(value) && rung.seen > 0)
+                return RUNG_IDLE;
+        return ratio_rung_state(&rung);
+}
+
+struct rank {
+        uint32_t target;
+        double mean;
+};
+
+static int compare_ranks(const void *a, const void *b)
+{
+        const struct rank *x = a, *y = b;
+
+        if (x->mean != y->mean)
+                return x->mean < y->mean ? 1 : -1;
+        return (x->target > y->target) - (x->target < y->target);
+}
+
+/* The targets to show: all, or the largest by the mean of the first metric. */
+static int rank_targets(const struct series_request *series, const struct query_result *result,
+        struct rank **ret, uint32_t *ret_count)
+{
+        uint32_t n = result->table->n_targets;
+        struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+
+        if (!ranks)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n; i++) {
+                double sum = 0;
+                uint32_t known = 0;
+
+                for (uint32_t window = 0; series->top && window < series->windows.n; window++) {
+                        double value = value_at(series, result, i, 0, window);
+
+                        if (isnan(value))
+                                continue;
+                        sum += value;
+                        known++;
+                }
+                ranks[i] = (struct rank){i, known ? sum / known : -1};
+        }
+        if (series->top) {
+                qsort(ranks, n, sizeof(*ranks), compare_ranks);
+                if (n > series->top)
+                        n = (uint32_t)series->top;
+        }
+        *ret = ranks;
+        *ret_count = n;
+        return 0;
+}
+
+static void write_series(struct text *text, const struct series_request *series,
+        const struct query_result *result, uint32_t target, uint32_t metric, bool lagging)
+{
+        const struct series_definition *definition = &series->metrics[metric];
+        uint32_t n = series->windows.n;
+
+        text_add(text, "{\"key\":");
+        text_string(text, result->targets[target].key);
+        text_add(text, ",\"host\":");
+        text_string(text, result->targets[target].host);
+        text_format(
+                text, ",\"metric\":\"%s\",\"unit\":\"%s\",", definition->name, definition->unit);
+        api_query_times(text, &series->windows);
+        text_add(text, ",\"value\":[");
+        for (uint32_t i = 0; i < n; i++) {
+                if (i > 0)
+                        text_add(text, ",");
+                text_number(text, value_at(series, result, target, metric, i));
+        }
+        text_add(text, "],\"state\":[");
+        for (uint32_t i = 0; i < n; i++) {
+                double value = value_at(series, result, target, metric, i);
+
+                text_format(text, "%s\"%s\"", i > 0 ? "," : "",
+                        rung_state_name(state_at(result, target, i, value, lagging)));
+        }
+        text_add(text, "]}");
+}
+
+static bool is_lagging(const struct query *query, const struct series_request *series)
+{
+        const struct facts_cluster *facts = query->topology->clusters[series->cluster].facts;
+
+        return series->layer == LAYER_FILESYSTEM && facts &&
+               series->windows.step_us < 2 * facts->mgr_stats_period_us;
+}
+
+static int write_all(struct text *text, const struct query *query,
+        const struct series_request *series, const struct query_result *result)
+{
+        CLEANUP(mem) struct rank *ranks = NULL;
+        bool lagging = is_lagging(query, series), first = true;
+        uint32_t n;
+        int r;
+
+        r = rank_targets(series, result, &ranks, &n);
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < n; i++) {
+                r = query_check_deadline(query);
+                if (r < 0)
+                        return r;
+                for (uint32_t metric = 0; metric < series->n_metrics; metric++) {
+                        if (!first)
+                                text_add(text, ",");
+                        first = false;
+                        write_series(text, series, result, ranks[i].target, metric, lagging);
+                }
+        }
+        return 0;
+}
+
+#define ENTITY_UNKNOWN 1
+
+static int answer(const struct query *query, const struct series_request *series, char **ret,
+        size_t *ret_size)
+{
+        struct query_spec spec = {
+                .cluster = series->cluster,
+                .source = series->metrics[0].source,
+                .windows = series->windows,
+                .by = series->query_by,
+                .terms = series->terms,
+                .n_terms = series->n_terms,
+                .entity = series->entity,
+                .host = series->host,
+        };
+        CLEANUP(query_result) struct query_result *result = NULL;
+        struct text storage = {0};
+        CLEANUP(text_object) struct text *text = &storage;
+        char fsid[ID_TEXT_MAX];
+        int r;
+
+        text_format(text, "{\"cluster\":\"%s\",\"layer\":\"%s\",\"from\":",
+                api_query_fsid(query, series->cluster, fsid),
+                series->layer == LAYER_NONE ? "host" : layer_name(series->layer));
+        text_time(text, series->window.from_us);
+        text_add(text, ",\"to\":");
+        text_time(text, series->window.to_us);
+        text_add(text, ",\"step\":");
+        text_time(text, (int64_t)series->window.step_us);
+        text_add(text, ",\"series\":[");
+        if (series->windows.n > 0) {
+                r = query_run(query, &spec, &result);
+                if (r < 0)
+                        return r;
+                if (series->entity && result->table->n_targets == 0)
+                        return ENTITY_UNKNOWN;
+                r = write_all(text, query, series, result);
+                if (r < 0)
+                        return r;
+        }
+        text_add(text, "]}");
+        return text_take(text, ret, ret_size);
+}
+
+int api_series(struct store_reader *reader, const struct api_request *request,
+        struct api_response *response)
+{
+        CLEANUP(query) struct query *query = NULL;
+        struct series_request series = {0};
+        size_t size;
+        char *body;
+        int r;
+
+        r = parse(request, response, &series);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        r = query_open(reader, request->now_us, request->deadline_us, &query);
+        if (r < 0)
+                return api_query_problem(request, response, r);
+        r = api_query_cluster(query, request, response, &series.cluster);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        api_query_trim(query, series.cluster, 1u << series.metrics[0].source, &series.window,
+                &series.windows);
+        r = answer(query, &series, &body, &size);
+        if (r == ENTITY_UNKNOWN)
+                return api_problem(request, response, 404,
+                        "the layer %s of this cluster has no '%s' in this time",
+                        api_parameter(request, "layer"), series.entity);
+        if (r < 0)
+                return api_query_problem(request, response, r);
+        return api_text(response, 200, body, size);
+}
