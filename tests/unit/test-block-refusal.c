@@ -231,22 +231,47 @@ static void refuses_a_decompression_bomb(void **state)
         assert_int_equal(open_with_frame(*state, "", 0), -EBADMSG);
 }
 
+/* A second frame, even one that zstd skips, is not of the block. */
 static void refuses_a_second_frame(void **state)
 {
+        static const char skippable[] = "\x50\x2a\x4d\x18\0\0\0";
         const struct sample *sample = *state;
-        size_t frame_size = sample->size - BLOCK_HEADER_BYTES;
-        CLEANUP(mem) uint8_t *bytes = malloc(sample->size + frame_size);
-        uint32_t length = htole32((uint32_t)(sample->size + frame_size));
+        size_t size = sample->size + sizeof(skippable);
+        CLEANUP(mem) uint8_t *bytes = malloc(size);
+        uint32_t length = htole32((uint32_t)size);
 
         assert_non_null(bytes);
         memcpy(bytes, sample->bytes, sample->size);
-        memcpy(bytes + sample->size, sample->bytes + BLOCK_HEADER_BYTES, frame_size);
+        memcpy(bytes + sample->size, skippable, sizeof(skippable));
         memcpy(bytes + AT_SIZE, &length, sizeof(length));
-        block_seal(bytes, sample->size + frame_size);
-        assert_int_equal(open_copy(bytes, sample->size + frame_size), -EBADMSG);
+        block_seal(bytes, size);
+        assert_int_equal(open_copy(bytes, size), -EBADMSG);
 }
 
-/* Behind checksum and compression: every body, however damaged, is refused or can be read. */
+/* Behind checksum and compression, from here on. Bytes and bits may each be cut. */
+static void refuses_a_body_cut_at_any_byte(void **state)
+{
+        const struct sample *sample = *state;
+        CLEANUP(mem) uint8_t *body = NULL;
+        struct block_frame frame;
+        size_t size;
+
+        assert_int_equal(block_frame_read(sample->bytes, sample->size, &frame), 0);
+        assert_int_equal(block_unpack(sample->bytes, sample->size, &body, &size), 0);
+        for (size_t cut = 0; cut < size; cut++) {
+                CLEANUP(block) struct block *block = NULL;
+                struct block_frame shorter = frame;
+                uint8_t *copy = calloc(1, cut + BLOCK_BODY_SLACK);
+
+                assert_non_null(copy);
+                memcpy(copy, body, cut);
+                if (shorter.bytes_size > cut)
+                        shorter.bytes_size = (uint32_t)cut;
+                assert_int_equal(block_parse(&shorter, copy, cut, &block), -EBADMSG);
+        }
+}
+
+/* Every body, however damaged, is refused or can be read. */
 static void survives_every_change_of_a_byte_of_the_body(void **state)
 {
         const struct sample *sample = *state;
@@ -412,6 +437,7 @@ int main(void)
                 cmocka_unit_test(refuses_a_header_that_breaks_a_limit),
                 cmocka_unit_test(refuses_a_decompression_bomb),
                 cmocka_unit_test(refuses_a_second_frame),
+                cmocka_unit_test(refuses_a_body_cut_at_any_byte),
                 cmocka_unit_test(survives_every_change_of_a_byte_of_the_body),
                 cmocka_unit_test(peeks_without_decompression_at_blocks_that_follow_each_other),
                 cmocka_unit_test(does_not_encode_what_breaks_a_limit),
