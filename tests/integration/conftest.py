@@ -23,7 +23,8 @@ def cluster():
     try:
         yield made.up()
     finally:
-        made.down()
+        if not os.environ.get("STRATA_KEEP_NODE"):
+            made.down()
 
 
 @pytest.fixture(scope="session")

@@ -122,6 +122,8 @@ class Collector(Daemon):
         self.store = os.path.join(str(folder), "store")
         self.url = f"{scheme}://127.0.0.1:{self.port}"
         self.session = requests.Session()
+        # A proxy or an authority of the environment is none of our business.
+        self.session.trust_env = False
         os.makedirs(self.store, exist_ok=True)
         base = {"collector": {"listen": f"127.0.0.1:{self.port}", "store_folder": self.store}}
         for section, keys in (sections or {}).items():
@@ -212,7 +214,10 @@ class Agent(Daemon):
 
 
 class Cluster:
-    """A cluster made by tests/ceph/node, with pools and a filled image in each."""
+    """A cluster made by tests/ceph/node, with pools and a filled image in each.
+
+    With STRATA_KEEP_NODE in the environment it stays up and is used again: for those who write tests.
+    """
 
     IMAGE_BYTES = 256 << 20
 
@@ -231,6 +236,8 @@ class Cluster:
                        env={**os.environ, "STRATA_NODE_LOGS": os.path.join(ARTEFACTS, "node")})
 
     def up(self):
+        if os.environ.get("STRATA_KEEP_NODE") and os.path.exists(self.conf):
+            return self
         self.node("up", self.dir, "--osds", "3", "--size", "7G")
         return self
 
@@ -246,10 +253,12 @@ class Cluster:
 
     def make_image(self, pool, kind):
         """A pool of this kind with an image in it that is written once, so that later loads overwrite."""
-        self.node("pool", self.dir, pool, kind)
         options = ["--pool", pool]
         if kind.startswith("erasure"):
             options = ["--pool", f"{pool}-meta", "--data-pool", pool]
+        if os.environ.get("STRATA_KEEP_NODE") and pool in self.run("ceph", "osd", "pool", "ls").split():
+            return Image(self, pool, options[1])
+        self.node("pool", self.dir, pool, kind)
         self.run("rbd", "create", "image", "--size", f"{self.IMAGE_BYTES}B", *options)
         image = Image(self, pool, options[1])
         image.load("write", "4m", seconds=None, depth=8)
