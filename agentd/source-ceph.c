@@ -103,7 +103,7 @@ static int configure(struct source *source)
 
         r = rados_conf_read_file(source->cluster, source->conf);
         if (r < 0)
-                return r;
+                return r == -ENOENT ? -ENODATA : r;
         for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
                 r = rados_conf_set(source->cluster, settings[i][0], settings[i][1]);
                 if (r < 0)
@@ -287,7 +287,9 @@ static const char *reason(int error)
         case -ETIMEDOUT:
                 return "no monitor answers in time";
         case -ENOENT:
-                return "the configuration or the keyring is not there, or no monitor is named";
+                return "there is no keyring, or no monitor is named";
+        case -ENODATA: /* as configure gives it, so that the keyring has -ENOENT for itself */
+                return "the configuration cannot be read";
         case -EACCES:
         case -EPERM:
                 return "the cluster does not let this name in";
