@@ -333,6 +333,27 @@ static int compress_part(
 }
 
 /*
+ * zstd takes memory for the size it is told. It is first told of the next power of two, so that it
+ * does not allocate for each block that is the largest so far.
+ */
+static int zstd_reserve(struct block_encoder *encoder, size_t size)
+{
+        ZSTD_outBuffer out = {encoder->output.data, encoder->output.capacity, 0};
+        ZSTD_inBuffer in = {};
+        size_t reserved = 4096;
+
+        if (size <= encoder->zstd_size)
+                return 0;
+        while (reserved < size)
+                reserved *= 2;
+        if (ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(encoder->zstd, reserved)) ||
+                ZSTD_isError(ZSTD_compressStream2(encoder->zstd, &out, &in, ZSTD_e_flush)))
+                return -ENOMEM;
+        encoder->zstd_size = reserved;
+        return 0;
+}
+
+/*
  * Compresses the body behind the room for the header. A flush ends a zstd block, so that what
  * follows has a code of its own.
  */
@@ -345,7 +366,12 @@ static int compress_body(struct block_encoder *encoder)
         r = block_buffer_reserve(&encoder->output, ZSTD_compressBound(size) + PARTS_ROOM);
         if (r < 0)
                 return r;
-        if (ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(encoder->zstd, size)))
+        r = zstd_reserve(encoder, size);
+        if (r < 0)
+                return r;
+        /* Also ends what an encoding that failed may have left open. */
+        if (ZSTD_isError(ZSTD_CCtx_reset(encoder->zstd, ZSTD_reset_session_only)) ||
+                ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(encoder->zstd, size)))
                 return -ENOMEM;
         r = compress_part(encoder, &table->bytes,
                 data->bytes.size < DATA_APART ? ZSTD_e_continue : ZSTD_e_flush);

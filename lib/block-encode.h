@@ -25,6 +25,7 @@ struct stream {
 
 struct block_encoder {
         ZSTD_CCtx *zstd;
+        size_t zstd_size; /* the largest body that zstd has memory for */
         struct stream table;
         struct stream data;
         struct buffer output;

@@ -327,7 +327,6 @@ static const struct selection selections[] = {
         {"all devices, 1 s (wire)", NULL, 1, 10, false, 0.75},
         {"all devices, 1 s (wire)", NULL, 1, 5, false, 0},
         {"24 busy disks, 1 s (wire)", "vda", 1, 10, true, 0},
-        {"24 busy disks, 1 s", "vda", 1, 300, true, 0},
 };
 
 int main(int argc, char **argv)

@@ -141,7 +141,7 @@ static void decodes_blocks_as_large_as_the_limits(void **state)
                 {BLOCK_ROWS_MAX, 2, 30},
                 {2, BLOCK_ENTITIES_MAX, BLOCK_ENTITIES_MAX},
                 {1, 100, BLOCK_COLUMNS_MAX},
-                {BLOCK_ROWS_MAX, 10, BLOCK_VALUES_MAX / BLOCK_ROWS_MAX},
+                {BLOCK_ROWS_MAX, 10, BLOCK_VALUES_MAX / BLOCK_ROWS_MAX / 4},
         };
         uint64_t seed = seed_of_run();
 
