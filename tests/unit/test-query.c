@@ -424,7 +424,7 @@ static void windows_that_are_not_delivered_yet_are_left_out(void **state)
         put_two_hosts(world);
         write_disks(world, 512, 93);
         write_osds(world, 100);
-        write_pools(world, 95);
+        write_pools(world, 100);
         answer = ask(world, api_ratio, "from=-100s&step=10s");
         assert_int_equal(length(one_series(answer, "cluster")), 9);
         assert_string_equal(word(one_series(answer, "cluster"), "state", 8), "ok");
@@ -468,16 +468,15 @@ static void no_samples_are_a_gap_and_null(void **state)
         json_decref(answer);
 }
 
-static void two_hosts_that_deliver_the_pools_are_not_added(void **state)
+/* An election, and 15 s in which both hosts deliver. */
+static void check_election(struct world *world, const char *before, const char *after)
 {
-        struct world *world = *state;
-        struct stream pools = pool_stream(HOST_1), others = pool_stream(HOST_2);
+        struct stream pools = pool_stream(before), others = pool_stream(after);
         json_t *answer, *series;
 
         put_two_hosts(world);
         write_disks(world, 512, 100);
         write_osds(world, 100);
-        /* An election at 50 s, and 15 s in which both deliver. */
         write_rows(world, &pools, -5, 60);
         write_rows(world, &others, 45, 100);
         answer = ask(world, api_ratio, FROM_TO "&step=10s");
@@ -488,6 +487,16 @@ static void two_hosts_that_deliver_the_pools_are_not_added(void **state)
                 assert_string_equal(word(series, "state", i), "ok");
         }
         json_decref(answer);
+}
+
+static void two_hosts_that_deliver_the_pools_are_not_added(void **state)
+{
+        check_election(*state, HOST_1, HOST_2);
+}
+
+static void pools_go_on_with_a_host_that_the_store_lists_first(void **state)
+{
+        check_election(*state, HOST_2, HOST_1);
 }
 
 static void an_osd_that_restarts_is_a_reset_and_gives_what_was_seen(void **state)
@@ -828,6 +837,7 @@ int main(void)
                 TEST(a_host_that_is_silent_for_long_makes_it_partial_with_how_many),
                 TEST(no_samples_are_a_gap_and_null),
                 TEST(two_hosts_that_deliver_the_pools_are_not_added),
+                TEST(pools_go_on_with_a_host_that_the_store_lists_first),
                 TEST(an_osd_that_restarts_is_a_reset_and_gives_what_was_seen),
                 TEST(recovery_contaminates_with_how_many_bytes),
                 TEST(groups_have_a_series_each),
