@@ -33,6 +33,13 @@ static uint64_t record_check(const struct segment_record *record)
         return check;
 }
 
+void segment_seal_record(struct segment_record *record, uint32_t size)
+{
+        record->magic = RECORD_MAGIC;
+        record->size = size;
+        record->check = record_check(record);
+}
+
 static void format_name(uint64_t number, char *ret)
 {
         snprintf(ret, NAME_MAX_BYTES, "%016" PRIx64 ".spool", number);
@@ -218,10 +225,8 @@ int segment_append(struct segment *segment, const struct block_header *header, c
         if (segment->closed)
                 return -EIO;
         memset(&record, 0, sizeof(record));
-        record.magic = RECORD_MAGIC;
-        record.size = (uint32_t)size;
         record.header = *header;
-        record.check = record_check(&record);
+        segment_seal_record(&record, (uint32_t)size);
         r = write_whole(segment->fd, parts, 2, segment->end);
         if (r < 0) {
                 if (ftruncate(segment->fd, (off_t)segment->end) < 0)

@@ -53,5 +53,7 @@ void segment_acknowledge(struct segment *segment, uint64_t offset);
 void segment_empty(struct segment *segment);
 void segment_unlink(const struct segment *segment);
 
+/* Sets magic, size and check of a record whose header is set and whose rest is zero. */
+void segment_seal_record(struct segment_record *record, uint32_t size);
 /* NUMBER of a file name, or -EINVAL. */
 int segment_parse_name(const char *name, uint64_t *ret);

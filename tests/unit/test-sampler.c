@@ -271,6 +271,12 @@ static void another_plan_costs_no_tick(void **state)
                 assert_int_equal(world.row_step_us, SECOND);
         }
         assert_int_equal(world.rows, 20);
+        /* Not even one that is due at this moment. */
+        pass(SECOND + 1000);
+        bench->plan.revision++;
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 0);
+        assert_int_equal(world.rows, 21);
         assert_int_equal(world.epoch, epoch);
         bench->plan.sources[SOURCE_DISKSTATS].interval_us = SECOND / 10;
         apply(bench, SOURCE_DISKSTATS, true);

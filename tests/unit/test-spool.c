@@ -195,6 +195,10 @@ static void an_empty_spool_takes_no_space(void **state)
         assert_true(asprintf(&path, "%s/0000000000000001.spool", bench->folder) > 0);
         assert_int_equal(stat(path, &status), 0);
         assert_int_equal(status.st_size, 32);
+        /* Another block of the same size ends where the acknowledgement was: it is not meant. */
+        append(bench, 20, 100);
+        reopen(bench, 64 * MEBIBYTE);
+        assert_int_equal(drain(bench, MEBIBYTE).blocks, 1);
 }
 
 static char *only_segment(const struct bench *bench)
