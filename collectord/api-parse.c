@@ -10,6 +10,7 @@
 
 #define RANGE_MAX_US (INT64_C(20) * 366 * 86400 * 1000000) /* 20 years: more is a mistake */
 #define WINDOWS_WANTED 120u
+#define DAY_US 86400000000ull
 
 /* Ends a parser: 1, or the error of making the problem document. */
 #define REFUSE(...)                                                                                \
@@ -70,8 +71,8 @@ static uint64_t usual_step(uint64_t range_us)
         for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
                 if (range_us <= seconds[i] * 1000000ull * WINDOWS_WANTED)
                         return seconds[i] * 1000000ull;
-        days = range_us / (86400000000ull * WINDOWS_WANTED) + 1;
-        return days * 86400000000ull;
+        days = (range_us + DAY_US * WINDOWS_WANTED - 1) / (DAY_US * WINDOWS_WANTED);
+        return days * DAY_US;
 }
 
 static int parse_step(const struct api_request *request, struct api_response *response,
