@@ -17,7 +17,7 @@ function scaled(value, base, units) {
                 value /= base;
                 i++;
         }
-        return `${i === 0 && Number.isInteger(value) ? value : digits(value)} ${units[i]}`;
+        return `${i === 0 && Number.isInteger(value) ? value : digits(value)} ${units[i]}`.replace('-', '−');
 }
 
 const SI = ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB'];
@@ -37,7 +37,7 @@ export function operations(value) {
 export const rate = (value, measure) => measure === 'ops' ? operations(value) : throughput(value);
 export const multiple = value => is_number(value) ? `${value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2)}×` : NONE;
 export const fraction = value => is_number(value) ? `${(value * 100).toFixed(value >= .0995 ? 0 : 1)} %` : NONE;
-export const share = value => is_number(value) ? `${(value * 100).toFixed(1)} %` : NONE;
+export const share = value => is_number(value) ? `${(value * 100).toFixed(1).replace(/^-0\.0$/, '0.0').replace('-', '−')} %` : NONE;
 export const plain = value => is_number(value) ? digits(value) : NONE;
 export const count = value => is_number(value) ? grouped(String(Math.round(value))) : NONE;
 

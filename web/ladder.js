@@ -47,12 +47,15 @@ function part_style(layer, part, i) {
         return `of-${layer}${layer === 'osd' && i ? `-${i === 1 ? 2 : 3}` : ''}`;
 }
 
-/* Where each part begins: they lie end to end, but one included in another begins with that. */
+/*
+ * Where each part begins: they lie end to end, but one included in another begins with that, and
+ * one that the rung does not count stands beside it, from the left.
+ */
 function placed(rung, measure) {
         const parts = (rung.parts ?? []).filter(part => total_of(part, measure) !== null);
         const begin = new Map();
         let at = 0;
-        for (const part of parts.filter(p => !p.included_in)) {
+        for (const part of parts.filter(p => p.counted !== false && !p.included_in)) {
                 begin.set(part.name, at);
                 at += total_of(part, measure);
         }
@@ -70,7 +73,7 @@ function rung_row(rung, above, scale, context) {
         const parts = placed(rung, measure);
         const stacked = parts.length && rung.layer !== 'filesystem' && parts.length <= 24;
         const whole = segment(0, value ?? 0, scale, `of-${layer.layer} whole`, layer.layer);
-        const bars = stacked ? [whole, ...parts.map(({ part, i, value: width, from }) => segment(from, width, scale, part_style(rung.layer, part, i), part_name(part.name)))] : [whole];
+        const bars = stacked ? [whole, ...parts.filter(({ part }) => part.counted !== false || part.included_in).map(({ part, i, value: width, from }) => segment(from, width, scale, part_style(rung.layer, part, i), part_name(part.name)))] : [whole];
         const toggle = rung.parts?.length ? element('button', {
                 type: 'button', class: 'open', 'data-open': rung.layer, 'aria-expanded': String(open.has(rung.layer)),
                 'aria-label': `Parts of ${rung.layer}`,
@@ -101,7 +104,7 @@ function part_rows(rung, scale, { measure, open, seconds }) {
                 return element('tr', { class: 'part', role: 'row' },
                         element('th', { scope: 'row', role: 'rowheader', title: part.help ?? null },
                                 element('span', { class: `swatch ${style}` }), part_name(part.name),
-                                part.included_in ? ` (in ${part_name(part.included_in).replace('RocksDB ', '')})` : ''),
+                                part.included_in ? ` (in ${part_name(part.included_in).replace('RocksDB ', '')})` : part.counted === false ? ' (beside)' : ''),
                         element('td', { class: 'bar', role: 'cell' }, element('div', { class: 'track' }, marks(scale, rung.layer !== 'filesystem'),
                                 segment(from, value, scale, style))),
                         cell(rate(per_second(part.bytes, seconds), 'bytes'), 'throughput'),
@@ -149,6 +152,8 @@ function head(scale, measure) {
                 caption('expected', 'What replication or erasure coding alone explains')));
 }
 
+const note_row = note => element('tr', { class: 'part note', role: 'row' }, element('td', { colspan: 8, role: 'cell' }, String(note)));
+
 /* @context: { measure, open: Set of layers whose parts are shown, seconds }. */
 export function ladder_table(side, context) {
         const scale = scale_of(side, context.measure);
@@ -158,7 +163,7 @@ export function ladder_table(side, context) {
                 const rung = side.rungs.find(r => r.layer === layer);
                 if (!rung)
                         continue;
-                rows.push(rung_row(rung, above, scale, context), ...part_rows(rung, scale, context));
+                rows.push(rung_row(rung, above, scale, context), rung.note ? note_row(rung.note) : null, ...part_rows(rung, scale, context));
                 if (value_of(rung, context.measure) !== null)
                         above = rung;
         }

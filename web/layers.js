@@ -24,7 +24,7 @@ export const PARTS = {
 /* The parts of which the reasons of docs/api.md speak, where they mean more than the part itself. */
 const REASONS = {
         deferred: 'deferred writes',
-        metadata: 'metadata in RocksDB and BlueFS',
+        metadata: 'RocksDB metadata',
         data: 'data beyond the copies',
         erasure: 'partial stripes',
         log: 'the BlueFS journal',
@@ -38,7 +38,7 @@ export const reason_name = name => named({ ...PARTS, ...REASONS }, name);
 
 /* The order is that of docs/api.md, worst first; "pending" is the page's own. */
 export const STATES = {
-        gap: 'No samples: the agents were down or cut off, or what they sent is lost. No number is drawn.',
+        gap: 'No samples: the agents were not there yet, down or cut off, or what they sent is lost. No number is drawn.',
         idle: 'Too few bytes moved: a tiny denominator would make a huge ratio, so no number is drawn.',
         reset: 'A counter restarted inside the window (a daemon or a host). The number covers what was seen.',
         partial: 'Samples of some hosts or OSDs are missing, so a layer may be shown too small.',

@@ -239,7 +239,8 @@ function show_verdict() {
 
 function show_ladder() {
         const { ladder, ladder_problem, cluster } = shown;
-        const side = ladder?.[view.direction];
+        const all = ladder?.[view.direction];
+        const side = all && cluster?.fsid === 'none' ? { ...all, rungs: all.rungs.filter(rung => rung.layer === 'storage') } : all;
         at('ladder-window').textContent = !ladder ? '' : view.window === 'now' ? `${view.direction}s, the minute up to ${clock(ladder.to)}` :
                 `${view.direction}s, ${duration(ladder.to - ladder.from)} from ${time(ladder.from, api.now())}`;
         const rungs = side?.rungs?.filter(rung => typeof rung.bytes === 'number') ?? [];

@@ -36,7 +36,7 @@ const DEVICES = [
 
 const POOLS = [
         { key: 'name', caption: 'pool', style: 'name text' },
-        { key: 'type', caption: 'protection', style: 'text', show: p => p.type === 'erasure' ? `erasure ${p.k}+${p.m}` : p.size ? `replicated, ${p.size} copies` : text(p, 'type') || NONE },
+        { key: 'type', caption: 'protection', style: 'text', show: p => p.type === 'erasure' ? `erasure ${p.k}+${p.m}` : p.size ? `${p.size} copies` : text(p, 'type') || NONE },
         { key: 'expected', caption: 'expected', style: 'minor', help: 'Amplification of a write that this protection alone explains', start: -1, show: p => multiple(p.expected) },
         { key: 'bytes', caption: 'throughput', start: -1, show: p => throughput(p.bytes) },
         { key: 'ops', caption: 'IOPS', start: -1, show: p => operations(p.ops) },

@@ -11,12 +11,13 @@ const EXCESS_MIN = 1.2;
 const EXCESS_LOW = 0.8;
 const REASONS_IN_SENTENCE = 3;
 
-/* What multiplies by design: the pools say. */
+/* What multiplies by design, and its verb: the pools that were written to say. */
 function design(pools) {
-        const types = new Set(pools.map(pool => pool.type));
+        const written = pools.filter(pool => pool.bytes > 0);
+        const types = new Set((written.length ? written : pools).map(pool => pool.type));
         if (types.has('erasure'))
-                return types.has('replicated') ? 'replication and erasure coding' : 'erasure coding';
-        return 'replication';
+                return types.has('replicated') ? ['replication and erasure coding', 'explain'] : ['erasure coding', 'explains'];
+        return ['replication', 'explains'];
 }
 
 const strong = (text, tone = '') => ({ text, tone, strong: true });
@@ -37,20 +38,21 @@ function no_ratio(side, word, when) {
 
 function write_sentence(side, pools) {
         const { amplification, expected, excess } = side;
+        const [cause, explains] = design(pools);
         const judged = excess ?? (expected ? amplification / expected : null);
         if (expected === null || expected === undefined)
                 return [plain('Writes are amplified '), strong(multiple(amplification)), plain('; what the pools explain is not known.')];
         if (judged >= EXCESS_MIN) {
                 const names = (side.reasons ?? []).slice(0, REASONS_IN_SENTENCE).map(reason => reason_name(reason.part));
                 return [plain('Writes are amplified '), strong(multiple(amplification), 'over'),
-                        plain(` where ${design(pools)} explains `), strong(multiple(expected)),
+                        plain(` where ${cause} ${explains} `), strong(multiple(expected)),
                         plain(names.length ? `: ${list(names)}.` : '.')];
         }
         if (judged < EXCESS_LOW)
                 return [plain('Writes are amplified '), strong(multiple(amplification)), plain(', less than the '),
-                        strong(multiple(expected)), plain(` of ${design(pools)}: compression, or bytes still on their way to the devices.`)];
+                        strong(multiple(expected)), plain(` of ${cause}: compression, or bytes still on their way to the devices.`)];
         return [plain('Writes are amplified '), strong(multiple(amplification), 'fine'),
-                plain(`, as ${design(pools)} explains (`), strong(multiple(expected)), plain(').')];
+                plain(`, as ${cause} ${explains} (`), strong(multiple(expected)), plain(').')];
 }
 
 function read_sentence(side) {

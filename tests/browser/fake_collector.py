@@ -291,8 +291,9 @@ class Answers:
         of = {
             "filesystem": [part(p["name"], "pool", fs * p["part"], rates["filesystem"][1] * p["part"]) for p in model.pools],
             "osd": [part("client", "osd", fs, rates["osd"][1] / (3 if direction == "write" else 1))] +
-                   ([part("replica", "osd", rates["osd"][0] - fs, rates["osd"][1] * 2 / 3)] if direction == "write" else []),
-            "objectstore": [part(name, "objectstore", value, **({"included_in": "wal"} if name == "deferred" else {}))
+                   ([part("replica", "osd", rates["osd"][0] - fs, rates["osd"][1] * 2 / 3),
+                     part("recovery", "osd", 0.0, 0.0, counted=False)] if direction == "write" else []),
+            "objectstore": [part(name, "objectstore", value, **({"included_in": "wal", "counted": False} if name == "deferred" else {}))
                             for name, value in parts.items()],
             "storage": [part(f"{host}/{name}", "device", rates["storage"][0] / len(model.disks), rates["storage"][1] / len(model.disks))
                         for host, name, _osd in model.disks],
@@ -300,8 +301,6 @@ class Answers:
         rungs = []
         for layer, (byte_rate, op_rate) in rates.items():
             seen = model.visible(layer) and model.state(at) != "gap"
-            if not model.visible(layer) and self.scenario == "none":
-                continue
             rungs.append({"layer": layer, "bytes": byte_rate * seconds if seen else None, "ops": op_rate * seconds if seen else None,
                           "bytes_per_second": byte_rate if seen else None, "ops_per_second": op_rate if seen else None,
                           "mean_size": byte_rate / op_rate if seen else None,
@@ -316,7 +315,7 @@ class Answers:
             reasons = [
                 {"part": "deferred", "amplification": 3.0, "sentence": "Deferred writes: each write below the deferred threshold (64 KiB on this "
                  "rotational device) goes to the RocksDB WAL and later to the data, so it is written twice."},
-                {"part": "log", "amplification": .15, "sentence": "BlueFS journal: every flush of the WAL appends to it."}]
+                {"part": "metadata", "amplification": .37, "sentence": "Metadata of BlueStore and the PG log, beside deferred data."}]
         return {"state": state, "detail": model.detail(state), "rungs": rungs,
                 "unattributed": {"bytes": (storage - store) * seconds, "share": (storage - store) / storage} if number else {"bytes": None, "share": None},
                 "ratio": 1 / amplification if number else None, "amplification": amplification if number else None,
@@ -329,6 +328,7 @@ CALLS = ("clusters", "agents", "devices", "pools", "series", "ratio", "ladder")
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "fake-collector"
+    disable_nagle_algorithm = True
 
     def log_message(self, *_arguments):
         pass

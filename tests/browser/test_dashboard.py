@@ -271,6 +271,18 @@ def test_ordinary_writes_are_called_explained(page, fake):
     assert page.texts(".reasons li") == []
 
 
+@pytest.mark.parametrize("pools, words", [
+    ("[{type: 'replicated', bytes: 5}, {type: 'erasure', bytes: 0}]", "replication explains"),
+    ("[{type: 'replicated', bytes: 0}, {type: 'erasure', bytes: 5}]", "erasure coding explains"),
+    ("[{type: 'replicated', bytes: 5}, {type: 'erasure', bytes: 5}]", "replication and erasure coding explain "),
+])
+def test_sentence_names_what_the_written_pools_multiply_with(page, fake, pools, words):
+    page.open(fake("healthy"))
+    said = page.module("verdict.js", "m.sentence({write: {amplification: 4.2, expected: 2, excess: 2.1, reasons: []}},"
+                       f"'write', {pools}, 'now').map(p => p.text).join('')")
+    assert f"amplified 4.20× where {words}" in said
+
+
 def test_states_are_shaded_and_told(page, fake):
     page.open(fake("gaps"))
     page.picture("states")
@@ -386,10 +398,13 @@ def test_lost_collector_is_told_and_found_again(page, fake):
 
 
 def test_collector_that_was_never_there_is_told_too(page, fake):
-    page.open(fake("gone"))
+    page.open(fake("gone"), "live=0")
     assert "cannot be reached" in page.text("#notices")
     assert not page.driver.find_element("id", "ladder").is_displayed()
     assert page.errors(allow="ERR_EMPTY_RESPONSE") == []
+    fake("healthy")
+    page.wait("strata.error === null", "a page that is not live asks again until it has an answer")
+    assert len(page.texts("tr.rung")) == 4
 
 
 def test_names_from_outside_are_text(page, fake):
@@ -422,6 +437,7 @@ def test_many_devices_stay_usable(page, fake):
     ("m.operations(1717.2)", "1\u202f717 /s"), ("m.operations(11004)", "11.0 k/s"), ("m.multiple(6.389)", "6.39×"),
     ("m.multiple(123.4)", "123×"), ("m.latency(0.0139)", "13.9 ms"), ("m.latency(0.00042)", "420 µs"),
     ("m.duration(7260)", "2 h"), ("m.duration(42)", "42 s"), ("m.list(['a', 'b', 'c'])", "a, b and c"),
+    ("m.share(-0.0001)", "0.0 %"), ("m.share(-0.012)", "−1.2 %"), ("m.bytes(-21700)", "−21.7 kB"),
     ("m.count(1234567)", "1\u202f234\u202f567"),
 ])
 def test_numbers_are_shown_with_three_digits_and_a_unit(page, fake, expression, shown):
