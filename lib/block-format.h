@@ -16,8 +16,8 @@
 #include "lib/block.h"
 
 /* The first byte is not text, so that a file of the wrong kind is told at once. */
-#define BLOCK_MAGIC "\xd5STB"
 #define BLOCK_MAGIC_BYTES 4u
+static const uint8_t block_magic[BLOCK_MAGIC_BYTES] = {0xd5, 'S', 'T', 'B'};
 
 /* The decompressed body: 4 bytes for each of BLOCK_VALUES_MAX values, twice what busy counters
  * need. It bounds what a decompression bomb can ask for. */

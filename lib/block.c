@@ -104,7 +104,7 @@ void block_frame_write(const struct block_frame *frame, uint8_t *bytes)
 {
         const struct block_header *header = &frame->header;
 
-        memcpy(bytes + AT_MAGIC, BLOCK_MAGIC, BLOCK_MAGIC_BYTES);
+        memcpy(bytes + AT_MAGIC, block_magic, BLOCK_MAGIC_BYTES);
         put_u16(bytes + AT_VERSION, BLOCK_VERSION);
         put_u16(bytes + AT_FLAGS, header->flags);
         put_u32(bytes + AT_SIZE, frame->size);
@@ -152,7 +152,7 @@ int block_frame_read(const uint8_t *bytes, size_t size, struct block_frame *ret)
         size_t known = size < BLOCK_MAGIC_BYTES ? size : BLOCK_MAGIC_BYTES;
         uint32_t length;
 
-        if (size == 0 || memcmp(bytes, BLOCK_MAGIC, known) != 0)
+        if (size == 0 || memcmp(bytes, block_magic, known) != 0)
                 return -EBADMSG;
         if (size >= AT_FLAGS && get_u16(bytes + AT_VERSION) != BLOCK_VERSION)
                 return -EPROTONOSUPPORT;

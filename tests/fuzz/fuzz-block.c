@@ -144,7 +144,8 @@ static void try_block(const uint8_t *data, size_t size)
         if (size >= BLOCK_HEADER_BYTES) {
                 uint32_t length = htole32((uint32_t)size);
 
-                memcpy(bytes, BLOCK_MAGIC "\1\0", BLOCK_MAGIC_BYTES + 2);
+                memcpy(bytes, block_magic, BLOCK_MAGIC_BYTES);
+                memcpy(bytes + BLOCK_MAGIC_BYTES, "\1\0", 2);
                 memcpy(bytes + 8, &length, sizeof(length));
                 block_seal(bytes, size);
         }
