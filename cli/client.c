@@ -263,59 +263,6 @@ static int explain(const struct client *client, CURLcode code, const struct answ
         }
 }
 
-static bool is_control(const unsigned char *p)
-{
-        /* C0 and DEL; C1 is 0xc2 0x80..0x9f in UTF-8. */
-        return *p < 0x20 || *p == 0x7f || (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0);
-}
-
-static int clean_text(json_t *json)
-{
-        CLEANUP(str) char *text = NULL;
-        bool dirty = false;
-
-        for (const char *p = json_string_value(json); *p && !dirty; p++)
-                dirty = is_control((const unsigned char *)p);
-        if (!dirty)
-                return 0;
-        text = strdup(json_string_value(json));
-        if (!text)
-                return -ENOMEM;
-        for (unsigned char *p = (unsigned char *)text; *p; p++) {
-                if (!is_control(p))
-                        continue;
-                if (*p == 0xc2)
-                        *p++ = '?';
-                *p = '?';
-        }
-        return json_string_set(json, text) < 0 ? -ENOMEM : 0;
-}
-
-/* jansson bounds the depth to 2048. Keys are ours to look up, never printed. */
-static int clean(json_t *json)
-{
-        const char *key;
-        json_t *value;
-        size_t i;
-        int r = 0;
-
-        if (json_is_string(json))
-                return clean_text(json);
-        if (json_is_array(json))
-                json_array_foreach (json, i, value) {
-                        r = clean(value);
-                        if (r < 0)
-                                return r;
-                }
-        if (json_is_object(json))
-                json_object_foreach (json, key, value) {
-                        r = clean(value);
-                        if (r < 0)
-                                return r;
-                }
-        return 0;
-}
-
 /* The sentence of a problem document. */
 static int explain_status(
         const struct client *client, long status, const json_t *json, char **ret_message)
@@ -347,7 +294,7 @@ static int read_answer(const struct client *client, long status, const struct an
 
         if (answer->size > 0)
                 json = json_loadb(answer->bytes, answer->size, 0, &error);
-        r = json ? clean(json) : 0;
+        r = json ? json_clean(json) : 0;
         if (r < 0)
                 return r;
         if (status < 200 || status > 299)

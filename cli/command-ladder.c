@@ -133,8 +133,11 @@ static void add_unattributed(struct ladder_view *view, const json_t *unattribute
         table_add(view->table, COLOUR_NONE, "%s", "");
         table_add(view->table, COLOUR_NONE, "%s", "");
         table_add(view->table, COLOUR_NONE, "%s", "");
-        table_add(view->table, fabs(share) > 0.01 ? COLOUR_NOTICE : COLOUR_NONE,
-                "%s of the storage bytes", format_percent(share, text));
+        if (isfinite(share))
+                table_add(view->table, fabs(share) > 0.01 ? COLOUR_NOTICE : COLOUR_NONE,
+                        "%s of the storage bytes", format_percent(share, text));
+        else
+                table_add(view->table, COLOUR_NONE, "%s", "");
 }
 
 static void print_state(struct invocation *invocation, const char *what, const json_t *json)

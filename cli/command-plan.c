@@ -105,15 +105,17 @@ static int print_sources(struct invocation *invocation, const json_t *plan)
         static const struct table_column columns[] = {{"SOURCE"}, {"ENABLED"}, {"INTERVAL", true},
                 {"COUNT", true}, {"START"}, {"METRICS"}, {NULL}};
         CLEANUP(table) struct table *table = NULL;
-        json_t *source;
-        const char *name;
         int r = table_new(columns, &table);
 
         if (r < 0)
                 return r;
-        json_object_foreach (json_object_get(plan, "sources"), name, source) {
+        for (int i = SOURCE_NONE + 1; i < SOURCE_MAX_; i++) {
+                const char *name = source_name(i);
+                const json_t *source = json_object_get(json_object_get(plan, "sources"), name);
                 bool enabled = json_is_true(json_object_get(source, "enabled"));
 
+                if (!source)
+                        continue;
                 table_add(table, COLOUR_NONE, "%s", name);
                 table_add(table, enabled ? COLOUR_GOOD : COLOUR_DIM, enabled ? "yes" : "no");
                 table_add(table, COLOUR_NONE, "%s", json_get_text(source, "interval"));

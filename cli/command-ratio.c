@@ -237,7 +237,8 @@ static int print_series(struct invocation *invocation, const json_t *json, const
                 if (r < 0)
                         return r;
         }
-        print_summary(invocation, series);
+        if (strcmp(json_get_text(json, "by"), "pool") != 0)
+                print_summary(invocation, series);
         print_details(invocation, series);
         return 0;
 }
@@ -257,6 +258,10 @@ static int print_ratio(struct invocation *invocation, const json_t *json, const 
                 json_get_text(json, "upper"), json_get_text(json, "lower"), text);
         if (json_array_size(list) == 0)
                 fputs("No data in this range.\n", invocation->output->stream);
+        else if (strcmp(json_get_text(json, "by"), "pool") == 0)
+                fputs("There is no ratio by pool: the layers below do not know for which pool they "
+                      "work.\n",
+                        invocation->output->stream);
         json_array_foreach (list, i, series) {
                 int r = print_series(invocation, json, series);
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/device-table.h"
 #include "cli/format.h"
 #include "cli/json.h"
 #include "cli/table.h"
@@ -24,27 +25,7 @@
 #define INTERVAL_MAX_US 3600000000ull
 #define LATENESS_MAX 30.0 /* seconds: an agent further behind is not waited for */
 #define DEVICES_SHOWN 20u /* where the height of the terminal is unknown */
-#define DEVICE_METRICS                                                                             \
-        "read_ops,write_ops,read_bytes,write_bytes,read_await,write_await,queue,utilisation"
-
-enum {
-        READ_OPS,
-        WRITE_OPS,
-        READ_BYTES,
-        WRITE_BYTES,
-        READ_AWAIT,
-        WRITE_AWAIT,
-        QUEUE,
-        UTILISATION,
-        N_METRICS
-};
-static const char *const metric_names[N_METRICS] = {"read_ops", "write_ops", "read_bytes",
-        "write_bytes", "read_await", "write_await", "queue", "utilisation"};
-
-struct device_row {
-        const char *host, *name; /* of the answer */
-        double values[N_METRICS];
-};
+#define LINES_TAKEN 13u   /* by layers, headings and the line on what is not shown */
 
 struct top_view {
         struct invocation *invocation;
@@ -67,7 +48,16 @@ static void top_view_cleanup(struct top_view *view)
         forget(view);
 }
 
-/* The newest time up to which every live agent's disks are known; NAN when there is none. */
+/* The ceph source samples less often than the others; it counts where it runs. */
+static bool is_layer_source(const json_t *source)
+{
+        const char *name = json_get_text(source, "source");
+
+        return strcmp(name, "diskstats") == 0 || strcmp(name, "osd") == 0 ||
+               strcmp(name, "ceph") == 0;
+}
+
+/* The newest time up to which all layers of every live agent are known; NAN when there is none. */
 static double find_end(const json_t *agents)
 {
         double newest = NAN, end = NAN;
@@ -81,8 +71,7 @@ static double find_end(const json_t *agents)
                 json_array_foreach (json_object_get(agent, "sources"), k, source) {
                         double last = json_get_number(source, "last_sample");
 
-                        if (strcmp(json_get_text(source, "source"), "diskstats") == 0 &&
-                                newest - last < LATENESS_MAX)
+                        if (is_layer_source(source) && newest - last < LATENESS_MAX)
                                 end = fmin(end, last);
                 }
         /* Whole seconds, as the agents' ticks. */
@@ -114,7 +103,7 @@ static int fetch(struct top_view *view)
                 {"cluster", view->fsid}, {"from", from}, {"to", to}, {NULL}};
         const struct client_parameter series[] = {{"cluster", view->fsid}, {"from", from},
                 {"to", to}, {"step", step}, {"layer", "storage"}, {"by", "device"},
-                {"metric", DEVICE_METRICS}, {NULL}};
+                {"metric", DEVICE_TABLE_METRICS}, {NULL}};
 
         r = command_get(invocation, "/ladder", window, &view->ladder);
         if (r < 0)
@@ -202,143 +191,16 @@ static void print_way_state(struct top_view *view, const char *way)
         fputc('\n', output->stream);
 }
 
-static int metric_index(const char *name)
-{
-        for (int i = 0; i < N_METRICS; i++)
-                if (strcmp(metric_names[i], name) == 0)
-                        return i;
-        return -ENOENT;
-}
-
-static struct device_row *find_row(
-        struct device_row *rows, size_t *n, const char *host, const char *name)
-{
-        for (size_t i = 0; i < *n; i++)
-                if (strcmp(rows[i].name, name) == 0 && strcmp(rows[i].host, host) == 0)
-                        return &rows[i];
-        rows[*n] = (struct device_row){.host = host, .name = name};
-        for (int i = 0; i < N_METRICS; i++)
-                rows[*n].values[i] = NAN;
-        return &rows[(*n)++];
-}
-
-static int compare_rows(const void *a, const void *b)
-{
-        const struct device_row *x = a, *y = b;
-        double first = isfinite(x->values[UTILISATION]) ? x->values[UTILISATION] : -1;
-        double second = isfinite(y->values[UTILISATION]) ? y->values[UTILISATION] : -1;
-        int order = strcmp(x->host, y->host);
-
-        if (first != second)
-                return first < second ? 1 : -1;
-        return order ? order : strcmp(x->name, y->name);
-}
-
-/* The answer has a series for each device and metric; a row has all metrics of one device. */
-static size_t gather_rows(const struct top_view *view, struct device_row *rows)
-{
-        const json_t *series;
-        size_t i, n = 0;
-
-        json_array_foreach (json_object_get(view->series, "series"), i, series) {
-                int metric = metric_index(json_get_text(series, "metric"));
-                const json_t *values = json_object_get(series, "value");
-                struct device_row *row;
-
-                if (metric < 0)
-                        continue;
-                row = find_row(
-                        rows, &n, json_get_text(series, "host"), json_get_text(series, "key"));
-                row->values[metric] = json_number_at(values, json_array_size(values) - 1);
-        }
-        qsort(rows, n, sizeof(*rows), compare_rows);
-        return n;
-}
-
-/* "osd.3 osd.4 (db)" */
-static void add_osds(const struct top_view *view, struct table *table, const struct device_row *row)
-{
-        char text[64] = "";
-        const json_t *device, *osd;
-        size_t i, k, length = 0;
-
-        json_array_foreach (view->devices, i, device) {
-                const char *role = json_get_text(device, "role");
-
-                if (strcmp(json_get_text(device, "name"), row->name) != 0 ||
-                        strcmp(json_get_text(device, "hostname"), row->host) != 0)
-                        continue;
-                json_array_foreach (json_object_get(device, "osds"), k, osd)
-                        if (length + 16 < sizeof(text))
-                                length += snprintf(text + length, sizeof(text) - length,
-                                        "%sosd.%" JSON_INTEGER_FORMAT, length ? " " : "",
-                                        json_integer_value(osd));
-                if (length && *role && strcmp(role, "block") != 0)
-                        snprintf(text + length, sizeof(text) - length, " (%s)", role);
-                break;
-        }
-        table_add(table, COLOUR_NONE, "%s", text);
-}
-
-static void add_device(
-        const struct top_view *view, struct table *table, const struct device_row *row)
-{
-        const double *values = row->values;
-        char text[FORMAT_MAX];
-
-        table_add(table, COLOUR_NONE, "%s%s%s", row->host, *row->host ? "/" : "", row->name);
-        add_osds(view, table, row);
-        add_rate(table, values[WRITE_OPS], false);
-        add_rate(table, values[WRITE_BYTES], true);
-        table_add(table, COLOUR_NONE, "%s", format_latency(values[WRITE_AWAIT], false, text));
-        add_rate(table, values[READ_OPS], false);
-        add_rate(table, values[READ_BYTES], true);
-        table_add(table, COLOUR_NONE, "%s", format_latency(values[READ_AWAIT], false, text));
-        table_add(table, COLOUR_NONE, "%s", format_factor(values[QUEUE], text));
-        table_add(table, values[UTILISATION] > 0.9 ? COLOUR_NOTICE : COLOUR_NONE, "%s",
-                format_percent(values[UTILISATION], text));
-}
-
-/* What fits under the layers; to a pipe, all. */
-static size_t count_shown(const struct top_view *view, size_t n)
+/* Devices that fit under the layers; to a pipe, all. */
+static size_t count_room(const struct top_view *view)
 {
         const struct output *output = view->invocation->output;
-        size_t room = output->lines > 14 ? output->lines - 13 : 1;
 
         if (!output->terminal || command_option(view->invocation, OPTION_ALL))
-                return n;
+                return SIZE_MAX;
         if (output->lines == 0)
-                room = DEVICES_SHOWN;
-        return n < room ? n : room;
-}
-
-static int print_devices(struct top_view *view)
-{
-        static const struct table_column columns[] = {{"DEVICE"}, {"OSD"}, {"WRITE IOPS", true},
-                {"BYTES", true}, {"AWAIT", true}, {"READ IOPS", true}, {"BYTES", true},
-                {"AWAIT", true}, {"QUEUE", true}, {"BUSY", true}, {NULL}};
-        size_t n_series = json_array_size(json_object_get(view->series, "series")), n, shown;
-        CLEANUP(mem) struct device_row *rows = calloc(n_series + 1, sizeof(*rows));
-        CLEANUP(table) struct table *table = NULL;
-        int r;
-
-        if (!rows)
-                return -ENOMEM;
-        n = gather_rows(view, rows);
-        if (n == 0)
-                return 0;
-        shown = count_shown(view, n);
-        r = table_new(columns, &table);
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < shown; i++)
-                add_device(view, table, &rows[i]);
-        fputc('\n', view->invocation->output->stream);
-        r = table_print(table, view->invocation->output);
-        if (r == 0 && shown < n)
-                fprintf(view->invocation->output->stream,
-                        "(%zu less busy devices not shown: --all)\n", n - shown);
-        return r;
+                return DEVICES_SHOWN;
+        return output->lines > LINES_TAKEN ? output->lines - LINES_TAKEN : 1;
 }
 
 static int print_view(struct top_view *view)
@@ -353,7 +215,8 @@ static int print_view(struct top_view *view)
                 return r;
         print_way_state(view, "write");
         print_way_state(view, "read");
-        return print_devices(view);
+        return device_table_print(
+                view->series, view->devices, count_room(view), view->invocation->output);
 }
 
 static int print_json(struct top_view *view)

@@ -66,7 +66,7 @@ char *format_factor(double factor, char *ret)
                 return none(ret);
         /* The usual ratio is below 1 and needs three digits to be told from its neighbours. */
         if (factor != 0 && fabs(factor) < 0.0995)
-                snprintf(ret, FORMAT_MAX, "%.3g", factor);
+                snprintf(ret, FORMAT_MAX, "%.2g", factor);
         else if (factor != 0 && fabs(factor) < 0.9995)
                 snprintf(ret, FORMAT_MAX, "%.3f", factor);
         else

@@ -15,7 +15,7 @@ char *format_bytes(double bytes, char *ret);
 char *format_whole(double number, char *ret);
 /* SI: "0", "0.25", "950", "1.29 k", "12.3 M". */
 char *format_count(double count, char *ret);
-/* "6.39", "0.156", "0.00123", "120". */
+/* "6.39", "0.156", "0.0012", "120". */
 char *format_factor(double factor, char *ret);
 /* Of 0..1: "0.1 %", "100 %". */
 char *format_percent(double share, char *ret);

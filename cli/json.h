@@ -14,3 +14,7 @@ const char *json_get_text(const json_t *json, const char *key);
 /* NAN when there is none at @index. */
 double json_number_at(const json_t *array, size_t index);
 const char *json_text_at(const json_t *array, size_t index);
+
+/* Replaces the control characters in all texts of @json, because they end on a terminal. -ENOMEM.
+ */
+int json_clean(json_t *json);

@@ -519,6 +519,17 @@ def test_ratio_by_host_has_a_table_for_each(strata, collector):
     assert "\nhost node1\n" in result.out and "\nhost node2\n" in result.out
 
 
+def test_ratio_by_pool_has_no_ratio_and_says_why(strata, collector):
+    document = ratio(by="pool", key="rbd")
+    for name in ("lower", "ratio", "amplification", "excess"):
+        document["series"][0][name] = [None] * 3
+    collector.routes["GET", "/ratio"] = document
+    result = strata("ratio", "--by", "pool")
+    assert "There is no ratio by pool" in result.out and "No ratio" not in result.out
+    assert result.row("2026-11-30T11:32:20+01:00") == ["2026-11-30T11:32:20+01:00", "20.0", "MiB/s", "-", "-", "-", "3.00",
+                                                      "-", "ok"]
+
+
 # ladder
 
 
@@ -590,9 +601,10 @@ def test_top_to_a_pipe_prints_views_one_after_the_other(strata, collector):
     assert view.row("node2/sdb")[1:3] == ["osd.2", "(db)"] and view.row("node2/sdb")[-2:] == ["97", "%"]
 
 
-def test_top_ends_its_window_where_the_slowest_live_agent_is(strata, collector):
+def test_top_ends_its_window_where_the_slowest_layer_is(strata, collector):
     collector.routes["GET", "/agents"] = {"agents": [
-        agent(sources=[source("diskstats", 2.3)]), agent(NODE2, "node2", sources=[source("diskstats", 6.6)]),
+        agent(sources=[source("diskstats", 2.3), source("ceph", 6.6, 5.0), source("host", 9.0, 10.0)]),
+        agent(NODE2, "node2", sources=[source("diskstats", 3.0), source("ceph", 500.0, 5.0)]),
         agent(NODE2, "gone", age=9999.0, sources=[source("diskstats", 9999.0)])]}
     assert strata("top", "-n", "1").status == 0
     assert strata("top", "-n", "1", "-i", "60s").status == 0

@@ -57,7 +57,7 @@ static void factors_keep_the_digits_that_matter(void **state)
 {
         (void)state;
         CHECK(format_factor, {0, "0.00"}, {1, "1.00"}, {6.39, "6.39"}, {0.15625, "0.156"},
-                {0.00123, "0.00123"}, {99.994, "99.99"}, {99.996, "100"}, {120.4, "120"});
+                {0.00123, "0.0012"}, {0.0376, "0.038"}, {99.994, "99.99"}, {99.996, "100"}, {120.4, "120"});
 }
 
 static void shares_are_per_cent(void **state)
