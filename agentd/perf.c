@@ -164,10 +164,12 @@ static int string_read(struct scan *scan, struct token *ret)
 
         if (expect(scan, '"') < 0)
                 return -EBADMSG;
-        for (p = scan->p; p < scan->end && *p != '"'; p++)
-                if (*p == '\\' && ++p == scan->end)
-                        break;
-        if (p >= scan->end)
+        p = memchr(scan->p, '"', (size_t)(scan->end - scan->p));
+        if (p && p > scan->p && p[-1] == '\\')
+                for (p = scan->p; p < scan->end && *p != '"'; p++)
+                        if (*p == '\\' && ++p == scan->end)
+                                break;
+        if (!p || p >= scan->end)
                 return -EBADMSG;
         *ret = (struct token){scan->p, (size_t)(p - scan->p)};
         scan->p = p + 1;

@@ -423,7 +423,7 @@ static void each_fault_costs_its_own_samples_and_one_line(void **state)
                                 lines_forget(&node);
                                 begin = now_us();
                                 assert_int_equal(collect(&node), 0);
-                                assert_true(now_us() - begin < 800000);
+                                assert_true(now_us() - begin < 3000000);
                                 assert_int_equal(node.sample.n_entities, 2);
                         }
                         assert_int_equal(node.sample.failures, 1);
@@ -549,7 +549,7 @@ static void what_is_no_socket_is_never_opened(void **state)
         assert_int_equal(symlink("/dev/zero", path), 0);
         node_open(&node, NULL);
         assert_int_equal(collect(&node), -EIO);
-        assert_true(now_us() - begin < 400000);
+        assert_true(now_us() - begin < 3000000);
         assert_int_equal(node.n_lines, 3);
         assert_non_null(strstr(node.lines, "osd.1.asok is not a socket"));
         assert_non_null(strstr(node.lines, "osd.2.asok is not a socket"));
@@ -631,7 +631,7 @@ static void forty_silent_osds_cost_no_more_time_than_one(void **state)
         node_open(&node, NULL);
         begin = now_us();
         assert_int_equal(collect(&node), 0);
-        assert_true(now_us() - begin < 800000);
+        assert_true(now_us() - begin < 3000000);
         assert_int_equal(node.sample.failures, 39);
         assert_int_equal(value(&node, "osd.0", METRIC_OSD_OP_W), 100);
         for (unsigned i = 0; i < 40; i++)
