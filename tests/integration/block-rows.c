@@ -1,7 +1,8 @@
 /*
  * Lists the rows of encoded blocks, so that a test can count them without the collector's help.
  * Reads blocks, one after the other, from standard input; prints a line a row:
- *     HOST BOOT SOURCE SEQUENCE TIME_US INTERVAL_US
+ *     HOST BOOT SOURCE SEQUENCE TIME_US INTERVAL_US MISSED
+ * MISSED is the number of ticks that the agent counted as missed so far; 0 but in its own source.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 
 #include "lib/block.h"
 #include "lib/cleanup.h"
+#include "lib/metric.h"
 
 #define INPUT_MAX (1u << 30) /* a test's whole store */
 
@@ -38,11 +40,21 @@ static int read_all(FILE *file, uint8_t **ret, size_t *ret_size)
         return 0;
 }
 
+static int read_missed(const struct block *block, uint64_t *ret)
+{
+        uint32_t column;
+
+        if (block_find_column(block, 0, AGENT_TICKS_MISSED, &column) < 0)
+                return 0;
+        return block_read_column(block, column, ret);
+}
+
 static int print_rows(const uint8_t *bytes, size_t size)
 {
         CLEANUP(block) struct block *block = NULL;
         const struct block_header *header;
         char host[ID_TEXT_MAX], boot[ID_TEXT_MAX];
+        uint64_t missed[BLOCK_ROWS_MAX] = {0};
         int r;
 
         r = block_open(bytes, size, &block);
@@ -51,11 +63,15 @@ static int print_rows(const uint8_t *bytes, size_t size)
         header = block_get_header(block);
         if (header->flags & BLOCK_FLAG_GAP)
                 return 0;
+        r = read_missed(block, missed);
+        if (r < 0)
+                return r;
         id_format(&header->host, host);
         id_format(&header->boot, boot);
         for (uint32_t row = 0; row < header->rows; row++)
-                printf("%s %s %u %" PRIu64 " %" PRId64 " %" PRIu64 "\n", host, boot, header->source,
-                        header->sequence, block_get_times(block)[row], header->interval_us);
+                printf("%s %s %u %" PRIu64 " %" PRId64 " %" PRIu64 " %" PRIu64 "\n", host, boot,
+                        header->source, header->sequence, block_get_times(block)[row],
+                        header->interval_us, missed[row]);
         return 0;
 }
 

@@ -2,6 +2,7 @@
 
 Every process started here dies with the test run (PR_SET_PDEATHSIG), also when that is killed.
 """
+import collections
 import contextlib
 import ctypes
 import json
@@ -26,6 +27,8 @@ NODE = os.path.join(TOP, "tests", "ceph", "node")
 MGR_STATS_PERIOD = 5.0
 SOURCES = {1: "diskstats", 2: "osd", 3: "ceph", 4: "host", 5: "agent"}
 PR_SET_PDEATHSIG = 1
+# A stored row, and how many ticks its agent had missed by then (in the rows of the source "agent").
+Row = collections.namedtuple("Row", "time_us interval_us sequence missed")
 SECTOR = 512
 
 
@@ -125,7 +128,8 @@ class Collector(Daemon):
         # A proxy or an authority of the environment is none of our business.
         self.session.trust_env = False
         os.makedirs(self.store, exist_ok=True)
-        base = {"collector": {"listen": f"127.0.0.1:{self.port}", "store_folder": self.store}}
+        # Sanitizers on a busy machine: what takes 20 ms may take seconds.
+        base = {"collector": {"listen": f"127.0.0.1:{self.port}", "store_folder": self.store, "query_timeout": "30s"}}
         for section, keys in (sections or {}).items():
             base.setdefault(section, {}).update(keys)
         super().__init__(COLLECTORD, folder, "collectord", base)
@@ -180,15 +184,16 @@ class Collector(Daemon):
                      seconds=seconds, every=0.25)
 
     def rows(self):
-        """{(host, source): [(time_us, interval_us, sequence)...]} from the store's file itself."""
+        """{(host, source): [Row...]} from the store's file itself."""
         with contextlib.closing(sqlite3.connect(f"file:{self.database()}?mode=ro", uri=True)) as database:
             blocks = b"".join(row[0] for row in database.execute("SELECT data FROM block"))
         done = subprocess.run([BLOCK_ROWS], input=blocks, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()
         found = {}
         for line in done.stdout.decode().splitlines():
-            host, _, source, sequence, time_us, interval_us = line.split()
-            found.setdefault((host, SOURCES[int(source)]), []).append((int(time_us), int(interval_us), int(sequence)))
+            host, _, source, *numbers = line.split()
+            sequence, time_us, interval_us, missed = map(int, numbers)
+            found.setdefault((host, SOURCES[int(source)]), []).append(Row(time_us, interval_us, sequence, missed))
         return {key: sorted(rows) for key, rows in found.items()}
 
     def database(self):

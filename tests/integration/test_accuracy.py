@@ -19,6 +19,8 @@ SOURCE_INTERVAL = 1.0
 
 FILESYSTEM_TOLERANCE = 0.002
 OPERATIONS_TOLERANCE = 0.01
+# fio's client reads header, metadata and lock of an image when it opens it: 28 operations as seen, whatever the load.
+OPEN_OPERATIONS = 32
 STORAGE_TOLERANCE = 0.001
 UNATTRIBUTED_MAX = 0.01
 
@@ -133,7 +135,9 @@ def test_filesystem_bytes_agree_with_fio(cell):
 
 
 def test_filesystem_operations_agree_with_fio(cell):
-    assert cell.filesystem_operations == pytest.approx(cell.fio_operations, rel=OPERATIONS_TOLERANCE)
+    beyond = cell.filesystem_operations - cell.fio_operations
+    assert -OPERATIONS_TOLERANCE * cell.fio_operations <= beyond
+    assert beyond <= OPERATIONS_TOLERANCE * cell.fio_operations + OPEN_OPERATIONS
 
 
 def test_storage_bytes_equal_a_hand_difference_of_diskstats(cell):

@@ -122,7 +122,7 @@ def test_an_unreadable_admin_socket_is_named_once_and_the_disks_go_on(tmp_path):
             about = [line for line in lines if name in line]
             assert len(about) == 1, f"{name} is to be reported once, not: {about}"
         rows = next(rows for (_, source), rows in collector.rows().items() if source == "diskstats")
-        ticks = [time_us // interval_us for time_us, interval_us, _ in rows]
+        ticks = [row.time_us // row.interval_us for row in rows]
         assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "a disk sample is missing"
         assert agent.stop() == 0 and collector.stop() == 0
     finally:
@@ -151,7 +151,7 @@ def test_absent_monitors_are_named_once_and_the_disks_go_on(tmp_path):
         assert len(about) == 1, f"the monitors are to be reported once, not: {about}"
         assert conf in about[0] or "monitor" in about[0]
         rows = next(rows for (_, source), rows in collector.rows().items() if source == "diskstats")
-        ticks = [time_us // interval_us for time_us, interval_us, _ in rows]
+        ticks = [row.time_us // row.interval_us for row in rows]
         assert ticks == list(range(ticks[0], ticks[0] + len(ticks))), "a disk sample is missing"
         begin = time.monotonic()
         assert agent.stop() == 0

@@ -11,12 +11,13 @@ import time
 
 import pytest
 
-from system import MGR_STATS_PERIOD
+from system import MGR_STATS_PERIOD, wait_for
 
 COLLECTOR_AWAY_SECONDS = 60
 AGENT_AWAY_SECONDS = 3
 LOAD_SECONDS = 85
 SECOND_US = 1_000_000
+STARTED = "info: host " # the agent's first line
 
 Outage = collections.namedtuple("Outage", "rows begin end agent_down fio_bytes ladder hand_bytes agents")
 
@@ -43,7 +44,10 @@ def outage(cluster, images, system):
     down_from = time.time()
     agent.kill(signal.SIGKILL)
     time.sleep(AGENT_AWAY_SECONDS)
+    lives = agent.log_text().count(STARTED)
     agent.start()
+    wait_for(lambda: agent.log_text().count(STARTED) > lives, "the agent to be back")
+    # It samples at the next whole second.
     down_to = time.time() + 1.0
     time.sleep(4)
 
@@ -59,6 +63,8 @@ def outage(cluster, images, system):
     time.sleep(2 * MGR_STATS_PERIOD + 1)
     end, disk_end = cluster.quiet_edge()
     collector.wait_until_stored(end, ("diskstats", "osd", "ceph", "host"), seconds=90)
+    # Nothing comes in any more: what is counted stays.
+    assert agent.stop() == 0
     ladder = collector.get("/ladder", from_=f"{begin:.6f}", to=f"{end:.6f}", cluster=cluster.fsid())
     return Outage(collector.rows(), begin, end, (down_from, down_to), fio_bytes, ladder, disk_end[1] - disk_begin[1],
                   collector.get("/agents")["agents"])
@@ -66,28 +72,35 @@ def outage(cluster, images, system):
 
 def ticks(rows, begin, end):
     """Ticks between the moments, each as often as a row stands for it. Rows are read a little after their tick."""
-    found = [time_us // interval_us for time_us, interval_us, _ in rows]
-    return [tick for tick in found if begin * SECOND_US / rows[0][1] + 1 < tick < end * SECOND_US / rows[0][1] - 1]
+    found, interval_us = [row.time_us // row.interval_us for row in rows], rows[0].interval_us
+    return [tick for tick in found if begin * SECOND_US / interval_us + 1 < tick < end * SECOND_US / interval_us - 1]
+
+
+def ticks_missed(rows):
+    """What the agent itself says it came too late for, over all its lives."""
+    return sum(max(0, after.missed - before.missed) for before, after in zip(rows, rows[1:]))
 
 
 @pytest.mark.parametrize("source", ["diskstats", "osd", "ceph", "host"])
 def test_no_row_is_missing_beyond_the_agents_own_down_time(outage, source):
     (rows,) = [rows for (_, name), rows in outage.rows.items() if name == source]
     seen = ticks(rows, outage.begin, outage.end)
-    interval = rows[0][1] / SECOND_US
+    interval = rows[0].interval_us / SECOND_US
     missing = [tick * interval for tick in sorted(set(range(min(seen), max(seen) + 1)) - set(seen))]
     down_from, down_to = outage.agent_down
     # The source that asks the monitors starts with a connection.
     grace = 3.0 if source == "ceph" else 0.0
     beyond = [moment for moment in missing if not down_from - interval <= moment <= down_to + grace]
-    assert beyond == []
+    # On a machine that starves the agent it misses ticks, and says so.
+    (own,) = [rows for (_, name), rows in outage.rows.items() if name == "agent"]
+    assert len(beyond) <= ticks_missed(own), f"{beyond} are missing; the agent was away from {down_from:.1f} to {down_to:.1f}"
     assert missing, "the agent was away for some ticks: this test would not see a missing row"
 
 
 @pytest.mark.parametrize("source", ["diskstats", "osd", "ceph", "host"])
 def test_no_row_is_stored_twice(outage, source):
     (rows,) = [rows for (_, name), rows in outage.rows.items() if name == source]
-    times = collections.Counter(time_us for time_us, _, _ in rows)
+    times = collections.Counter(row.time_us for row in rows)
     assert [moment for moment, count in times.items() if count > 1] == []
     assert max(collections.Counter(ticks(rows, outage.begin, outage.end)).values()) == 1
 
