@@ -44,7 +44,7 @@ static int read_missed(const struct block *block, uint64_t *ret)
 {
         uint32_t column;
 
-        if (block_find_column(block, 0, AGENT_TICKS_MISSED, &column) < 0)
+        if (block_find_column(block, 0, METRIC_AGENT_TICKS_MISSED, &column) < 0)
                 return 0;
         return block_read_column(block, column, ret);
 }

@@ -326,8 +326,8 @@ def test_every_acknowledged_block_is_there_once_after_sigkill(run):
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     chance = random.Random(seed)
-    bodies = split_blocks(make_blocks(0, 1000))
-    assert len(bodies) == 1000
+    bodies = split_blocks(make_blocks(0, 400))
+    assert len(bodies) == 400
     acknowledged, stop = set(), threading.Event()
 
     def send(sequences):
@@ -341,26 +341,26 @@ def test_every_acknowledged_block_is_there_once_after_sigkill(run):
                     break
                 time.sleep(0.02)
 
-    senders = [threading.Thread(target=send, args=(range(first, 1000, 4),)) for first in range(4)]
+    senders = [threading.Thread(target=send, args=(range(first, 400, 4),)) for first in range(4)]
     for sender in senders:
         sender.start()
     try:
         for _ in range(6):
             before = len(acknowledged)
-            wait_for(lambda mark=before: len(acknowledged) > mark or len(acknowledged) == 1000, "an acknowledgement", every=0.005)
-            time.sleep(chance.random() * 0.2)
+            wait_for(lambda mark=before: len(acknowledged) > mark or len(acknowledged) == 400, "an acknowledgement", every=0.005)
+            time.sleep(chance.random() * 0.1)
             collector.kill(signal.SIGKILL)
             collector.start()
         for sender in senders:
             sender.join(timeout=60)
     finally:
         stop.set()
-    assert acknowledged == set(range(1000))
+    assert acknowledged == set(range(400))
     rows = [row for rows in collector.rows().values() for row in rows]
     counts = {}
     for _, _, sequence in rows:
         counts[sequence] = counts.get(sequence, 0) + 1
-    assert counts == {sequence: 10 for sequence in range(1000)}
+    assert counts == {sequence: 10 for sequence in range(400)}
 
 
 def test_it_ends_within_five_seconds_and_answers_what_it_took(run):
@@ -414,7 +414,7 @@ def test_a_query_over_its_time_budget_is_ended(run):
               "major": 8, "minor": 0, "rotational": True, "size_bytes": 1 << 40, "parents": []}
     facts = {"host_id": HOST, "hostname": "node1", "kernel": "6.1", "agent_version": "0.1.0", "devices": [device], "clusters": []}
     assert collector.request("PUT", f"/facts/{HOST}", json=facts).status_code == 204
-    for first in range(0, 20000, 1000):
+    for first in range(0, 10000, 1000):
         assert post(collector, make_blocks(first, 1000, rows=100)).status_code == 200
     answer = collector.request("GET", "/series?cluster=none&layer=storage&metric=write_bytes&from=-2h&step=1s")
     assert answer.status_code in (200, 503)
