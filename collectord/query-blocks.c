@@ -77,20 +77,23 @@ static int map_entity(struct feeder *feeder, const struct block *block, uint32_t
 {
         const struct rung_schema *schema = &feeder->members->result->schema;
         uint32_t *columns = feeder->columns + (size_t)entity * schema->n_columns;
+        bool any = false;
         int r;
 
-        r = query_members_find(feeder->members, feeder->host_index, &feeder->host,
-                block_get_entity(block, entity), &feeder->member_of[entity]);
-        if (r == -ENOENT) {
-                feeder->member_of[entity] = TOPOLOGY_NONE;
-                return 0;
-        }
-        if (r < 0)
-                return r;
-        for (uint32_t i = 0; i < schema->n_columns; i++)
+        for (uint32_t i = 0; i < schema->n_columns; i++) {
                 if (block_find_column(block, entity, schema->metrics[i], &columns[i]) < 0)
                         columns[i] = NO_COLUMN;
-        return 0;
+                any |= columns[i] != NO_COLUMN;
+        }
+        /* A network card has no CPU time: it is none of those that are asked about. */
+        feeder->member_of[entity] = TOPOLOGY_NONE;
+        if (!any)
+                return 0;
+        r = query_members_find(feeder->members, feeder->host_index, &feeder->host,
+                block_get_entity(block, entity), &feeder->member_of[entity]);
+        if (r < 0)
+                feeder->member_of[entity] = TOPOLOGY_NONE;
+        return r == -ENOENT ? 0 : r;
 }
 
 static int map_block(struct feeder *feeder, const struct block *block)

@@ -137,7 +137,9 @@ int rung_schema_init(const struct rung_term *terms, uint32_t n_terms, struct run
                         column++;
                 if (column == schema.n_columns) {
                         schema.metrics[column] = terms[i].metric;
-                        schema.wide[column] = metric->kind == METRIC_COUNTER && metric->width == 64;
+                        schema.kinds[column] = metric->kind == METRIC_GAUGE ? RUNG_GAUGE
+                                               : metric->width == 32        ? RUNG_NARROW
+                                                                            : RUNG_WIDE;
                         schema.n_columns++;
                 }
                 schema.term_column[i] = column;
@@ -257,22 +259,23 @@ static bool went_down(const struct rung_cursor *cursor, const struct rung_rows *
         const struct rung_schema *schema = cursor->schema;
 
         for (uint32_t i = 0; i < schema->n_columns; i++)
-                if (schema->wide[i] && rows->values[i] && cursor->have[i] &&
+                if (schema->kinds[i] == RUNG_WIDE && rows->values[i] && cursor->have[i] &&
                         rows->values[i][row] < cursor->last[i])
                         return true;
         return false;
 }
 
-static double term_increase(
-        const struct rung_term *term, uint64_t before, uint64_t after, double seconds)
+static double increase(enum rung_kind kind, uint64_t before, uint64_t after, double seconds)
 {
-        const struct metric *metric = metric_get(term->metric);
-
-        if (metric->kind == METRIC_GAUGE)
-                return ((double)before + (double)after) / 2 * seconds * term->scale;
-        if (metric->width == 32)
-                return (double)(uint32_t)(after - before) * term->scale;
-        return (double)(after - before) * term->scale;
+        switch (kind) {
+        case RUNG_GAUGE:
+                return ((double)before + (double)after) / 2 * seconds;
+        case RUNG_NARROW:
+                return (double)(uint32_t)(after - before);
+        case RUNG_WIDE:
+                break;
+        }
+        return (double)(after - before);
 }
 
 static void measure_pair(const struct rung_cursor *cursor, const struct rung_rows *rows,
@@ -289,8 +292,9 @@ static void measure_pair(const struct rung_cursor *cursor, const struct rung_row
                 uint32_t column = schema->term_column[i];
 
                 if (rows->values[column] && cursor->have[column]) {
-                        pair->slots[term->slot] += term_increase(
-                                term, cursor->last[column], rows->values[column][row], seconds);
+                        pair->slots[term->slot] +=
+                                term->scale * increase(schema->kinds[column], cursor->last[column],
+                                                      rows->values[column][row], seconds);
                         pair->given[term->slot] = true;
                 } else if (term->need == RUNG_NEED_ENTITY)
                         pair->kind = PAIR_UNKNOWN;

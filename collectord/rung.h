@@ -84,7 +84,11 @@ struct rung_schema {
         const struct rung_term *terms;
         uint32_t n_terms, n_slots, n_columns;
         uint16_t metrics[RUNG_COLUMNS_MAX]; /* [n_columns], each once, in the order of the terms */
-        bool wide[RUNG_COLUMNS_MAX];        /* a 64-bit counter: going down means a new life */
+        enum rung_kind {
+                RUNG_WIDE,   /* a 64-bit counter: going down means a new life */
+                RUNG_NARROW, /* a 32-bit counter: wraps */
+                RUNG_GAUGE,
+        } kinds[RUNG_COLUMNS_MAX];
         uint16_t term_column[RUNG_COLUMNS_MAX];
         bool slot_gauge[RUNG_SLOTS_MAX];
 };

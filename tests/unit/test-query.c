@@ -191,10 +191,11 @@ static struct stream osd_stream(const char *host, const char *name)
         add_column(&stream, METRIC_OSD_OP_R, 0, 0);
         add_column(&stream, METRIC_OSD_OP_R_OUT_BYTES, 0, 0);
         add_column(&stream, METRIC_OSD_OP_W, 0, 8);
-        add_column(&stream, METRIC_OSD_OP_W_IN_BYTES, 0, MIB / 2);
+        add_column(&stream, METRIC_OSD_OP_W_IN_BYTES, 0, MIB / 4);
         add_column(&stream, METRIC_OSD_SUBOP_W, 0, 8);
         add_column(&stream, METRIC_OSD_SUBOP_W_IN_BYTES, 0, MIB / 2);
         add_column(&stream, METRIC_OSD_RECOVERY_BYTES, 0, 0);
+        add_column(&stream, METRIC_OSD_OP_RW_IN_BYTES, 0, MIB / 4);
         add_column(&stream, METRIC_BLUESTORE_WRITE_BIG, 0, 16);
         add_column(&stream, METRIC_BLUESTORE_WRITE_BIG_BYTES, 0, MIB);
         add_column(&stream, METRIC_BLUESTORE_WRITE_SMALL, 0, 0);
@@ -566,6 +567,46 @@ static void groups_have_a_series_each(void **state)
         json_decref(answer);
 }
 
+static void a_device_of_two_osds_is_counted_once_and_not_split(void **state)
+{
+        struct world *world = *state;
+        struct stream disks = disk_stream(HOST_1, 512), osds = osd_stream(HOST_1, "osd.0");
+        json_t *answer, *series;
+
+        put_facts(world, HOST_1,
+                "{\"host_id\":\"" HOST_1 "\",\"hostname\":\"node1\"," DISKS
+                ",\"clusters\":[{\"fsid\":\"" FSID "\",\"name\":\"ceph\",\"mgr_stats_period\":5,"
+                "\"osds\":[{\"id\":0,\"host\":\"node1\",\"up\":true,\"block\":[\"sda\"]},"
+                "{\"id\":1,\"host\":\"node1\",\"up\":true,\"block\":[\"sda\"]}],\"pools\":[]}]}");
+        write_rows(world, &disks, -5, 100);
+        write_rows(world, &osds, -5, 100);
+        answer = ask(world, api_ratio, FROM_TO "&step=10s&upper=osd&by=osd");
+        series = one_series(answer, "osd.0");
+        assert_string_equal(word(series, "state", 0), "gap");
+        assert_non_null(strstr(word(series, "detail", 0), "cannot be split"));
+        assert_true(isnan(number(series, "lower", 0)));
+        json_decref(answer);
+        answer = ask(world, api_ratio, FROM_TO "&step=10s&upper=osd&by=host");
+        assert_close(number(one_series(answer, "node1"), "lower", 0), 1.25 * MIB);
+        json_decref(answer);
+}
+
+static void an_osd_0_of_another_cluster_is_not_ours(void **state)
+{
+        struct world *world = *state;
+        struct stream other = osd_stream(HOST_1, "osd.0");
+        json_t *answer;
+
+        make_usual(world);
+        other.entities[0].cluster = make_id("bbbbbbbb-0000-4000-8000-000000000002");
+        for (uint32_t i = 0; i < other.n_columns; i++)
+                other.rate[i] *= 100;
+        write_rows(world, &other, -5, 100);
+        answer = ask(world, api_series, "layer=osd&metric=write_bytes&" FROM_TO "&step=10s");
+        assert_close(number(one_series(answer, "cluster"), "value", 0), 2 * MIB);
+        json_decref(answer);
+}
+
 static void a_pool_that_was_deleted_keeps_its_bytes_and_nobody_knows_its_copies(void **state)
 {
         struct world *world = *state;
@@ -841,6 +882,8 @@ int main(void)
                 TEST(an_osd_that_restarts_is_a_reset_and_gives_what_was_seen),
                 TEST(recovery_contaminates_with_how_many_bytes),
                 TEST(groups_have_a_series_each),
+                TEST(a_device_of_two_osds_is_counted_once_and_not_split),
+                TEST(an_osd_0_of_another_cluster_is_not_ours),
                 TEST(a_pool_that_was_deleted_keeps_its_bytes_and_nobody_knows_its_copies),
                 TEST(a_host_without_a_cluster_has_a_storage_layer_only),
                 TEST(the_ladder_goes_down_from_pools_to_devices),
