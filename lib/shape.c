@@ -78,7 +78,7 @@ static int read_integer(
 
 static int read_u32(const json_t *json, const char *path, uint32_t *ret, char **ret_message)
 {
-        uint64_t value;
+        uint64_t value = 0;
         int r = read_integer(json, path, UINT32_MAX, &value, ret_message);
 
         if (r < 0)

@@ -84,6 +84,17 @@ def test_the_state_folder_is_the_default_of_the_program(name):
         assert f"/var/lib/{folder}\n" in file.read()
 
 
+@pytest.mark.parametrize("name", UNITS)
+def test_the_shipped_configuration_is_right_with_every_default_written_out(name, tmp_path):
+    with open(os.path.join(TOP, "systemd", f"{name}.conf"), encoding="utf-8") as file:
+        text, count = re.subn(r"^#(\w+ =)", r"\1", file.read(), flags=re.M)
+    assert count > 10
+    conf = tmp_path / "all.conf"
+    conf.write_text(text)
+    done = run(os.path.join(BUILD, UNITS[name], name), "--check", f"--config={conf}")
+    assert (done.returncode, done.stdout) == (0, "configuration OK\n"), done.stderr
+
+
 def make_root(path, group=""):
     """A root with just enough for sysusers and tmpfiles."""
     etc = path / "etc"
