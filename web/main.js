@@ -33,7 +33,7 @@ const sorts = {
 let device_pages = 1;
 
 /* What the tests look at. */
-const strata = window.strata = { charts: {}, view: () => view, data: () => shown, refreshes: 0, error: null };
+const strata = window.strata = { charts: {}, view: () => view, data: () => shown, refreshes: 0, busy: false, error: null };
 
 const charts = strata.charts = Object.fromEntries(['layers', 'ratio'].map(kind => [kind, new Chart(at(`${kind}-chart`), kind, {
         on_cursor: index => legends(index),
@@ -52,6 +52,8 @@ function choose(change) {
         view = { ...view, ...change };
         history.replaceState(null, '', serialize(view));
         controls();
+        if ('curve' in change)
+                show_curves(); /* the same data, seen the other way up */
         refresh();
 }
 
@@ -406,6 +408,7 @@ async function load(mine) {
 async function refresh() {
         const mine = ++generation;
         clearTimeout(timer);
+        strata.busy = true;
         try {
                 const next = await load(mine);
                 if (mine !== generation)
@@ -423,6 +426,7 @@ async function refresh() {
                 on_failure(error);
         }
         strata.refreshes++;
+        strata.busy = false;
         /* A lost collector is asked again even when the view is not live. */
         if ((view.live || strata.error?.status === 0) && !document.hidden && strata.error?.status !== 401)
                 timer = setTimeout(refresh, REFRESH_MS);

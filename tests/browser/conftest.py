@@ -17,7 +17,7 @@ BUILD = Path(os.environ.get("STRATA_BUILD", ROOT / "build"))
 ARTEFACTS = Path(os.environ.get("STRATA_ARTEFACTS", BUILD / "artefacts"))
 FLAGS = ("--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
          "--disable-component-update --disable-sync --disable-dev-shm-usage").split()
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 
 
 class Page:
@@ -59,11 +59,14 @@ class Page:
     def settle(self, since):
         self.wait(f"window.strata && window.strata.refreshes > {since}", "the page asked the collector")
 
+    def drawn(self):
+        """Waits until what the reader just chose is drawn."""
+        self.wait("!window.strata.busy", "the page drew what was chosen")
+
     def choose(self, name, value):
         """Picks a radio button by its visible half and waits until the answer is drawn."""
-        before = self.refreshes
         self.driver.find_element("css selector", f"input[name={name}][value='{value}'] + span").click()
-        self.settle(before)
+        self.drawn()
 
     def text(self, selector):
         return self.driver.find_element("css selector", selector).text
