@@ -18,7 +18,7 @@ const struct config_key agent_config_keys[] = {
         {"agent", "log_level", CONFIG_STRING, FIELD(log_level), "info"},
         {"agent", "root", CONFIG_STRING, FIELD(root), ""},
         {"agent", "module_folder", CONFIG_STRING, FIELD(module_folder), ""},
-        {"agent", "seal_interval", CONFIG_DURATION, FIELD(seal_interval_us), "10s", SECOND,
+        {"agent", "seal_interval", CONFIG_DURATION, FIELD(seal_interval_us), "10s", SECOND / 10,
                 600 * SECOND},
         {"agent", "block_rows", CONFIG_INTEGER, FIELD(block_rows), "300", 1, BLOCK_ROWS_MAX},
         {"agent", "spool_bytes", CONFIG_BYTES, FIELD(spool_bytes), "256M", SPOOL_BYTES_MIN,

@@ -128,7 +128,7 @@ def fake():
 @pytest.fixture
 def agent(fake, tmp_path):
     """Samples diskstats ten times a second, by a plan it remembers."""
-    made = Agent(tmp_path, fake.url, sections={"agent": {"host_id": AGENT_ID}})
+    made = Agent(tmp_path, fake.url, sections={"agent": {"host_id": AGENT_ID, "seal_interval": "200ms"}})
     plan = plan_of(1, diskstats={"interval": "100ms"})
     with open(tmp_path / "state" / "plan.json", "w", encoding="utf-8") as file:
         json.dump({"plan": plan, "taken": {}}, file)
@@ -184,10 +184,10 @@ TROUBLES = {
 def test_nothing_is_lost_when_the_collector_answers_with(trouble, fake, agent):
     fake.misbehave = lambda blocks: TROUBLES[trouble]
     agent.start()
-    wait_for(lambda: fake.seen >= 2, "two refused uploads")
+    wait_for(lambda: fake.seen >= 1, "a refused upload")
     assert not fake.stored
     fake.misbehave = lambda blocks: None
-    wait_for(lambda: fake.rows() >= 20, "rows once the collector is good", seconds=70)
+    wait_for(lambda: fake.rows() >= 15, "rows once the collector is good", seconds=70)
     assert agent.stop() == 0
     assert_unbroken(fake)
     assert fake.repeats == 0
@@ -213,7 +213,7 @@ def test_samples_on_while_the_collector_never_answers_and_ends_within_a_second(f
     fake.misbehave = lambda blocks: None
     fake.hang.set()
     agent.start()
-    wait_for(lambda: len(ticks_of(fake)) >= 4, "the rows of both runs")
+    wait_for(lambda: fake.rows() >= 35, "the rows of both runs")
     assert agent.stop() == 0
     first_run = [entry for entry in ticks_of(fake) if entry[1] * INTERVAL < time.time() - 1.0]
     assert sum(entry[2] for entry in first_run) >= 30
@@ -318,6 +318,9 @@ def assert_second_plan_rows(fake):
 
 
 def test_a_killed_agent_loses_no_row_and_sends_none_twice(fake, agent):
+    # Some kills find sealed blocks, all find open ones.
+    agent.sections["agent"]["seal_interval"] = "1s"
+    agent.configure(agent.sections)
     fake.misbehave = lambda blocks: problem(503)
     for _ in range(4):
         agent.start()
@@ -344,13 +347,13 @@ def test_a_second_agent_on_the_same_state_folder_says_so(fake, agent):
     assert "another strata-agentd uses this state folder" in done.stderr
 
 
-def test_an_unknown_certificate_is_not_trusted(agent, tmp_path):
-    agent.sections["collector"]["ca_file"] = str(tmp_path / "none.pem")
-    agent.sections["collector"]["url"] = "https://127.0.0.1:1"
+def test_a_collector_that_cannot_be_reached_is_told_once(agent):
+    agent.sections["collector"]["url"] = "http://127.0.0.1:1"
     agent.configure(agent.sections)
     agent.start()
-    wait_for(lambda: "collector: no answer" in agent.log_text(), "the trouble")
+    time.sleep(4)
     assert agent.stop() == 0
+    assert agent.log_text().count("samples: no answer") == 1, agent.log_text()
 
 
 @pytest.mark.parametrize("line,words", [
