@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -457,6 +458,35 @@ static void three_hundred_disks_are_read_to_the_end(void **state)
         machine_done(&machine);
 }
 
+/* One read of a real file of /proc gives at most a page; another long one stands for diskstats. */
+static void a_file_of_more_than_a_page_is_read_to_the_end(void **state)
+{
+        struct machine machine;
+        char path[512], line[4096];
+        unsigned n = 0;
+        FILE *f;
+
+        (void)state;
+        f = fopen("/proc/zoneinfo", "r");
+        assert_non_null(f);
+        while (fgets(line, sizeof(line), f))
+                n++;
+        if (ftell(f) <= 4096)
+                skip();
+        fclose(f);
+        machine_of_text(&machine, "");
+        source_diskstats.close(machine.source);
+        snprintf(path, sizeof(path), "%s/proc/diskstats", machine.root);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(symlink("/proc/zoneinfo", path), 0);
+        machine_open(&machine);
+        assert_int_equal(collect(&machine), -EBADMSG);
+        assert_int_equal(machine.n_lines, 1);
+        snprintf(line, sizeof(line), "/proc/diskstats: %u lines cannot", n);
+        assert_non_null(strstr(machine.lines, line));
+        machine_done(&machine);
+}
+
 static void facts_and_samples_know_devices_by_the_same_identity(void **state)
 {
         CLEANUP(facts) struct facts *facts = NULL;
@@ -512,6 +542,7 @@ int main(void)
                 cmocka_unit_test(a_line_printed_twice_counts_once),
                 cmocka_unit_test(a_line_that_was_cut_gets_its_columns_back),
                 cmocka_unit_test(three_hundred_disks_are_read_to_the_end),
+                cmocka_unit_test(a_file_of_more_than_a_page_is_read_to_the_end),
                 cmocka_unit_test(facts_and_samples_know_devices_by_the_same_identity),
                 cmocka_unit_test(this_machine_is_read_as_it_is),
         };

@@ -314,6 +314,7 @@ static void a_process_that_ends_is_gone_in_the_next_row(void **state)
         struct source *source;
         struct sample sample;
         int ready[2], status;
+        uint64_t generation;
         char byte;
         pid_t pid;
 
@@ -339,10 +340,12 @@ static void a_process_that_ends_is_gone_in_the_next_row(void **state)
         source = source_of("");
         assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
         assert_non_null(entity(&sample, "osd.4000000000"));
+        generation = sample.generation;
         kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
         assert_null(entity(&sample, "osd.4000000000"));
+        assert_true(sample.generation > generation);
         source_host.close(source);
         node_remove(folder);
 }

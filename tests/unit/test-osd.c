@@ -41,6 +41,18 @@ enum fault {
         FAULT_MAX_,
 };
 
+static const char *const reasons[FAULT_MAX_] = {
+        [FAULT_GARBAGE] = "cannot be understood",
+        [FAULT_HUGE_LENGTH] = "more than 8 MiB",
+        [FAULT_EMPTY] = "empty answer",
+        [FAULT_CLOSE] = "before its answer is complete",
+        [FAULT_CUT] = "before its answer is complete",
+        [FAULT_SILENT] = "in time",
+        [FAULT_DRIP] = "in time",
+        [FAULT_HALF_LENGTH] = "in time",
+        [FAULT_ERROR] = "cannot be understood",
+};
+
 struct fake {
         char path[128];
         unsigned id;
@@ -431,6 +443,7 @@ static void each_fault_costs_its_own_samples_and_one_line(void **state)
                         assert_int_equal(value(&node, "osd.1", METRIC_OSD_OP_W), -1);
                         assert_non_null(strstr(node.lines, "osd.1: "));
                         assert_non_null(strstr(node.lines, bad.path));
+                        assert_non_null(strstr(node.lines, reasons[fault]));
                         assert_int_equal(node.n_lines, first ? 2 : 1);
                         /* It is left alone for a while. */
                         begin = bad.questions;

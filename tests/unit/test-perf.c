@@ -213,7 +213,8 @@ static void numbers_beyond_the_range_are_absent(void **state)
         parse(*state,
                 "{\"osd\":{\"op_r\":18446744073709551615,\"op_w\":18446744073709551616,"
                 "\"op_rw\":-1,\"subop_w\":1.5,\"numpg\":\"7\",\"recovery_ops\":null,"
-                "\"recovery_bytes\":[1],\"subop_push\":{\"a\":1}}}",
+                "\"recovery_bytes\":[1],\"op_rw_in_bytes\":99999999999999999999,\"subop_push\":{"
+                "\"a\":1}}}",
                 &values);
         must_be(*state, &values, METRIC_OSD_OP_R, UINT64_MAX);
         assert_false(values.present[index_of(*state, METRIC_OSD_OP_W)]);
@@ -222,6 +223,7 @@ static void numbers_beyond_the_range_are_absent(void **state)
         assert_false(values.present[index_of(*state, METRIC_OSD_NUMPG)]);
         assert_false(values.present[index_of(*state, METRIC_OSD_RECOVERY_OPS)]);
         assert_false(values.present[index_of(*state, METRIC_OSD_RECOVERY_BYTES)]);
+        assert_false(values.present[index_of(*state, METRIC_OSD_OP_RW_IN_BYTES)]);
         assert_false(values.present[index_of(*state, METRIC_OSD_SUBOP_PUSH)]);
 }
 
