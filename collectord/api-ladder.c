@@ -389,8 +389,8 @@ int api_ladder(struct store_reader *reader, const struct api_request *request,
         CLEANUP(text_object) struct text *text = &buffer;
         unsigned direction = DIRECTION_BOTH;
         struct api_window window;
-        size_t size;
-        char *body;
+        size_t size = 0;
+        char *body = NULL;
         int r;
 
         r = api_parse_range(request, response, "-1m", &window);

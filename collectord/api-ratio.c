@@ -254,8 +254,8 @@ int api_ratio(struct store_reader *reader, const struct api_request *request,
         CLEANUP(query) struct query *query = NULL;
         struct ratio_request ratio = {0};
         unsigned layers;
-        size_t size;
-        char *body;
+        size_t size = 0;
+        char *body = NULL;
         int r;
 
         r = parse(request, response, &ratio);

@@ -345,8 +345,8 @@ int api_series(struct store_reader *reader, const struct api_request *request,
 {
         CLEANUP(query) struct query *query = NULL;
         struct series_request series = {0};
-        size_t size;
-        char *body;
+        size_t size = 0;
+        char *body = NULL;
         int r;
 
         r = parse(request, response, &series);

@@ -8,7 +8,7 @@ double expected_factor(const struct facts_pool *pool)
                 return NAN;
         if (pool->erasure)
                 return pool->k > 0 ? (double)(pool->k + pool->m) / pool->k : NAN;
-        return pool->size > 0 ? pool->size : NAN;
+        return pool->size > 0 ? (double)pool->size : NAN;
 }
 
 /* Idle pools: one answer only when it cannot be another. */

@@ -1,6 +1,7 @@
 /* The blocks of a query: which to read, and their rows into the cursors of the members. */
 #include "collectord/query-blocks.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,7 @@ static int add_run(void *userdata, const struct store_block *stored)
                 runs->list = list;
                 runs->allocated = n;
         }
+        assert(runs->list);
         runs->list[runs->n++] = (struct run){.host = header.host,
                 .first_us = header.first_us,
                 .last_us = header.last_us,

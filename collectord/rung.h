@@ -54,9 +54,9 @@ enum rung_need {
 
 /* A metric times @scale adds to a slot. The terms of a slot are all counters or all gauges. */
 struct rung_term {
+        double scale;
         uint16_t metric; /* enum metric_id */
         uint16_t slot;
-        double scale;
         enum rung_need need;
 };
 

@@ -108,6 +108,13 @@ int topology_find_name(
         return -ENOENT;
 }
 
+static bool has_identity(const struct topology *topology, uint32_t position, const char *identity)
+{
+        const struct topology_device *device = &topology->devices[topology->by_identity[position]];
+
+        return strcmp(device->facts->identity, identity) == 0;
+}
+
 static int find_identity(
         const struct topology *topology, uint32_t host, const char *identity, uint32_t *ret)
 {
@@ -125,12 +132,8 @@ static int find_identity(
                         high = middle;
         }
         /* Several devices of one identity (the paths of a disk): the name alone could tell. */
-        if (low == end ||
-                strcmp(topology->devices[topology->by_identity[low]].facts->identity, identity))
-                return -ENOENT;
-        if (low + 1 < end &&
-                !strcmp(topology->devices[topology->by_identity[low + 1]].facts->identity,
-                        identity))
+        if (low == end || !has_identity(topology, low, identity) ||
+                (low + 1 < end && has_identity(topology, low + 1, identity)))
                 return -ENOENT;
         *ret = topology->by_identity[low];
         return 0;
