@@ -120,14 +120,19 @@ struct build {
         void *names; /* tree of the disks so far */
 };
 
+static void disk_done(struct diskstats_disk *disk)
+{
+        device_done(&disk->device);
+        free(disk->identity);
+        *disk = (struct diskstats_disk){0};
+}
+
 void diskstats_done(struct diskstats *layout)
 {
         for (uint32_t i = 0; i < layout->n_lines; i++)
                 free(layout->lines[i].text);
-        for (uint32_t i = 0; i < layout->n_entities; i++) {
-                device_done(&layout->disks[i].device);
-                free(layout->disks[i].identity);
-        }
+        for (uint32_t i = 0; i < layout->n_entities; i++)
+                disk_done(&layout->disks[i]);
         free(layout->lines);
         free(layout->disks);
         free(layout->entities);
@@ -273,8 +278,7 @@ static int duplicate_remove(struct build *build, struct diskstats_line *line)
         line->kind = DISKSTATS_BROKEN;
         layout->n_columns = line->first_column;
         layout->n_entities--;
-        device_done(&disk->device);
-        *disk = (struct diskstats_disk){0};
+        disk_done(disk);
         layout->present[line->entity] = 0;
         return 0;
 }

@@ -425,6 +425,21 @@ static void a_line_printed_twice_counts_once(void **state)
         machine_done(&machine);
 }
 
+/* Found by the fuzzer: the disk of before was the second of its name, and leaked. */
+static void a_known_disk_behind_another_of_its_name_is_let_go(void **state)
+{
+        struct machine machine;
+
+        (void)state;
+        machine_of_text(&machine, "8 0 sda 1 2 3 4 5 6 7 8 0 10 11\n");
+        must_collect(&machine);
+        text_write(&machine, "8 1 sda 1 2 3 4 5 6 7 8 0 10 11\n8 0 sda 1 2 3 4 5 6 7 8 0 10 11\n");
+        must_collect(&machine);
+        assert_int_equal(machine.sample.n_entities, 1);
+        assert_int_equal(machine.sample.failures, 1);
+        machine_done(&machine);
+}
+
 static void a_line_that_was_cut_gets_its_columns_back(void **state)
 {
         struct machine machine;
@@ -540,6 +555,7 @@ int main(void)
                 cmocka_unit_test(a_bad_number_costs_its_own_line_only),
                 cmocka_unit_test(a_line_that_says_nothing_is_counted_and_passed_over),
                 cmocka_unit_test(a_line_printed_twice_counts_once),
+                cmocka_unit_test(a_known_disk_behind_another_of_its_name_is_let_go),
                 cmocka_unit_test(a_line_that_was_cut_gets_its_columns_back),
                 cmocka_unit_test(three_hundred_disks_are_read_to_the_end),
                 cmocka_unit_test(a_file_of_more_than_a_page_is_read_to_the_end),
