@@ -114,7 +114,8 @@ static void explain_data(struct ladder *ladder, const struct ladder_input *input
                 add_reason(ladder, "data", data / filesystem,
                         "Object data beyond the copies: %s, for example objects copied whole at "
                         "the "
-                        "first write after a snapshot.",
+                        "first write after a snapshot, or writes that the pool statistics count in "
+                        "another window.",
                         format_size(data, size));
 }
 
