@@ -105,7 +105,7 @@ def test_blocks_are_stored_once_and_a_conflict_is_named(run):
     answer = post(collector, make_blocks(7, 1) + make_blocks(2, 1, value=1000))
     assert answer.status_code == 409
     assert answer.json()["block"] == 1 and answer.json()["sequence"] == 2
-    sequences = sorted({sequence for rows in collector.rows().values() for _, _, sequence in rows})
+    sequences = sorted({row.sequence for rows in collector.rows().values() for row in rows})
     assert sequences == [1, 2, 3, 4, 5, 6], "the refused body left something behind"
     assert counter(collector, "blocks_total") == 6 and counter(collector, "duplicates_total") == 2
 
@@ -358,8 +358,8 @@ def test_every_acknowledged_block_is_there_once_after_sigkill(run):
     assert acknowledged == set(range(400))
     rows = [row for rows in collector.rows().values() for row in rows]
     counts = {}
-    for _, _, sequence in rows:
-        counts[sequence] = counts.get(sequence, 0) + 1
+    for row in rows:
+        counts[row.sequence] = counts.get(row.sequence, 0) + 1
     assert counts == {sequence: 10 for sequence in range(400)}
 
 
