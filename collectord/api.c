@@ -90,8 +90,9 @@ void api_add_header(struct api_response *response, const char *name, const char 
                 }
 }
 
-static int write_problem(const struct api_request *request, struct api_response *response,
-        unsigned status, json_t *extra, const char *format, va_list arguments)
+__attribute__((format(printf, 5, 0))) static int write_problem(const struct api_request *request,
+        struct api_response *response, unsigned status, json_t *extra, const char *format,
+        va_list arguments)
 {
         char detail[DETAIL_MAX], instance[DETAIL_MAX];
         json_t *json;

@@ -17,11 +17,11 @@
 #define FIELD(name) offsetof(struct collector_config, name)
 #define SECOND UINT64_C(1000000)
 
-static const struct config_key keys[] = {
+const struct config_key collector_config_keys[] = {
         {"collector", "listen", CONFIG_STRING, FIELD(listen), "127.0.0.1:7440", 0, 0},
         {"collector", "store_folder", CONFIG_STRING, FIELD(store_folder),
                 "/var/lib/strata-collectord", 0, 0},
-        {"collector", "web_folder", CONFIG_STRING, FIELD(web_folder), STRATA_WEB_FOLDER, 0, 0},
+        {"collector", "web_folder", CONFIG_STRING, FIELD(web_folder), "", 0, 0},
         {"collector", "log_level", CONFIG_STRING, FIELD(log_level), "info", 0, 0},
         {"collector", "insecure", CONFIG_BOOL, FIELD(insecure), "no", 0, 0},
         {"collector", "raw_days", CONFIG_INTEGER, FIELD(raw_days), "7", 1, 3650},
@@ -53,6 +53,14 @@ static bool is_loopback(const struct sockaddr *address)
         return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
 }
 
+static bool is_port(const char *text)
+{
+        size_t length = strlen(text);
+
+        return length >= 1 && length <= 5 && strspn(text, "0123456789") == length &&
+               atoi(text) <= UINT16_MAX;
+}
+
 /* "127.0.0.1:7440", "[::1]:7440": numbers only, since a name may take long and mean anything. */
 int collector_config_address(
         const char *listen, struct sockaddr_storage *ret, unsigned *ret_size, bool *ret_loopback)
@@ -64,7 +72,8 @@ int collector_config_address(
         CLEANUP(str) char *host = NULL;
         size_t length;
 
-        if (!colon || colon == listen || !colon[1])
+        /* getaddrinfo takes any number as a port, modulo 2^16. */
+        if (!colon || colon == listen || !is_port(colon + 1))
                 return -EINVAL;
         length = (size_t)(colon - listen);
         if (*listen == '[' && listen[length - 1] == ']') {
@@ -122,7 +131,7 @@ int collector_config_load(const char *path, struct collector_config *ret, char *
         int r;
 
         *ret_message = NULL;
-        r = config_load(path, keys, ret, ret_message);
+        r = config_load(path, collector_config_keys, ret, ret_message);
         if (r < 0)
                 return r;
         return check(ret, path ? path : "configuration", ret_message);
@@ -130,5 +139,5 @@ int collector_config_load(const char *path, struct collector_config *ret, char *
 
 void collector_config_done(struct collector_config *config)
 {
-        config_done(keys, config);
+        config_done(collector_config_keys, config);
 }

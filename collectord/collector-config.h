@@ -4,15 +4,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/cleanup.h"
 #include "lib/config.h"
 
-#define COLLECTOR_CONFIG_PATH "/etc/strata/strata-collectord.conf"
+#define COLLECTOR_CONFIG_PATH "/etc/strata/collectord.conf"
 #define COLLECTOR_THREADS_MAX 16u
 
 struct collector_config {
         char *listen;
         char *store_folder;
-        char *web_folder;
+        char *web_folder; /* "": where the build installs it */
         char *log_level;
         bool insecure;
         uint64_t raw_days;
@@ -27,9 +28,15 @@ struct collector_config {
         char *tokens;
 };
 
+extern const struct config_key collector_config_keys[]; /* ends with a row without section */
+
 /* As config_load, and what hangs on more than one key is checked. */
 int collector_config_load(const char *path, struct collector_config *ret, char **ret_message);
 void collector_config_done(struct collector_config *config);
+static inline void collector_config_cleanup(struct collector_config *config)
+{
+        collector_config_done(config);
+}
 
 /* The address in listen, a loopback one or not. -EINVAL. */
 struct sockaddr_storage;

@@ -218,7 +218,7 @@ static void answer_file(struct exchange *exchange)
 
         if (!file && strcmp(request->path, "/") == 0) {
                 ANSWER(404, "the dashboard is not installed in '%s'",
-                        exchange->service->config->web_folder);
+                        service_web_folder(exchange->service));
                 return;
         }
         if (!file) {

@@ -66,6 +66,7 @@ struct server {
         sd_event_source *io_source, *timer_source, *sweep_source;
         struct client *clients;
         size_t n_clients, n_calls;
+        bool closed;   /* a connection, in this turn */
         int listen_fd; /* until the daemon has it */
         char address[ADDRESS_MAX];
 };
@@ -304,6 +305,7 @@ static void client_close(struct server *server, void **state)
 
         metrics_sub(server->metrics, connections, 1);
         server->n_clients--;
+        server->closed = true;
         if (!client)
                 return;
         *client->link = client->next;
@@ -346,7 +348,12 @@ static void turn(struct server *server)
 {
         MHD_UNSIGNED_LONG_LONG timeout_ms;
 
+        server->closed = false;
         MHD_run(server->daemon);
+        /* At its limit the library looks away from the listening socket, and back only at the
+         * begin of its next turn, for which it does not ask. */
+        if (server->closed)
+                MHD_run(server->daemon);
         if (MHD_get_timeout(server->daemon, &timeout_ms) == MHD_YES) {
                 sd_event_source_set_time_relative(server->timer_source, timeout_ms * 1000u);
                 sd_event_source_set_enabled(server->timer_source, SD_EVENT_ONESHOT);

@@ -28,3 +28,5 @@ struct service {
 void service_commit(struct service *service);
 
 uint64_t service_monotonic_us(void);
+/* The dashboard's, as configured or as installed. */
+const char *service_web_folder(const struct service *service);

@@ -231,6 +231,11 @@ static int seat_incumbents(struct service *service, struct store_reader *reader)
         return r < 0 ? r : 0;
 }
 
+const char *service_web_folder(const struct service *service)
+{
+        return *service->config->web_folder ? service->config->web_folder : STRATA_WEB_FOLDER;
+}
+
 static int open_parts(struct service *service, char **ret_message)
 {
         const struct collector_config *config = service->config;
@@ -241,7 +246,7 @@ static int open_parts(struct service *service, char **ret_message)
                 if (r < 0)
                         return r;
         }
-        r = web_files_open(config->web_folder, &service->files, ret_message);
+        r = web_files_open(service_web_folder(service), &service->files, ret_message);
         if (r < 0)
                 return r;
         r = store_open(config->store_folder, &service->store, ret_message);
