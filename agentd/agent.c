@@ -23,7 +23,7 @@
 /* A clean end is promised within a second; the rest is for sealing. */
 #define STOP_TIMEOUT_US 500000u
 /* Ticks go before uploads. */
-#define PRIORITY_TICK -10
+#define PRIORITY_TICK (-10)
 
 struct agent {
         const struct agent_config *config;

@@ -43,7 +43,7 @@ static int take_census(const char *folder, struct census *ret)
                         !S_ISREG(status.st_mode))
                         continue;
                 if (ret->files == 0 || is_older(&status.st_mtim, &ret->oldest_time)) {
-                        strcpy(ret->oldest, entry->d_name);
+                        snprintf(ret->oldest, sizeof(ret->oldest), "%s", entry->d_name);
                         ret->oldest_time = status.st_mtim;
                 }
                 ret->files++;
@@ -54,7 +54,7 @@ static int take_census(const char *folder, struct census *ret)
 
 static int make_room(const char *folder, size_t size)
 {
-        struct census census;
+        struct census census = {0};
         int r;
 
         while ((r = take_census(folder, &census)) == 0 && census.files > 0 &&

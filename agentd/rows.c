@@ -44,7 +44,8 @@ uint64_t layout_row_check(const struct rows *rows, uint32_t row)
         uint64_t check, absent = 0;
 
         check = check_words(layout->sequence ^ row, &times[row], 8);
-        check = check_words(check, &values[(size_t)row * layout->n_columns], layout->n_columns * 8);
+        check = check_words(
+                check, &values[(size_t)row * layout->n_columns], (size_t)layout->n_columns * 8);
         present += (size_t)row * layout->n_entities;
         for (uint32_t i = 0; i < layout->n_entities; i++)
                 if (present[i] != 1)
@@ -312,7 +313,7 @@ void rows_append(struct rows *rows, const struct sample *sample)
         uint64_t *values = rows_at(rows, layout->values_at);
         uint8_t *present = rows_at(rows, layout->present_at);
 
-        assert(row < layout->capacity && sample->n_columns == rows->n_sample_columns &&
+        assert(rows->map && row < layout->capacity && sample->n_columns == rows->n_sample_columns &&
                 sample->n_entities == layout->n_entities);
         values += (size_t)row * layout->n_columns;
         present += (size_t)row * layout->n_entities;

@@ -1,5 +1,6 @@
 #include "agentd/spool-segment.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -111,6 +112,7 @@ int segment_create(int folder_fd, uint64_t number, struct segment **ret)
         r = open_file(folder_fd, number, O_CREAT | O_EXCL, &segment);
         if (r < 0)
                 return r;
+        assert(segment);
         r = write_whole(segment->fd, &part, 1, 0);
         if (r < 0) {
                 segment_unlink(segment);
@@ -197,6 +199,7 @@ int segment_open(int folder_fd, uint64_t number, struct segment **ret, uint64_t 
         r = open_file(folder_fd, number, 0, &segment);
         if (r < 0)
                 return r;
+        assert(segment);
         if (fstat(segment->fd, &status) < 0)
                 return -errno;
         r = read_whole(segment->fd, &head, sizeof(head), 0);

@@ -35,7 +35,7 @@ void spool_remove_first_segment(struct spool *spool)
         segment_unlink(spool->segments[0]);
         segment_free(spool->segments[0]);
         spool->n_segments--;
-        memmove(spool->segments, spool->segments + 1, spool->n_segments * sizeof(*spool->segments));
+        memmove(spool->segments, spool->segments + 1, spool->n_segments * sizeof(struct segment *));
 }
 
 static void note_drop(struct spool *spool, const struct block_header *header)
@@ -246,7 +246,7 @@ static void open_segment(struct spool *spool, uint64_t number, uint64_t *damaged
 static int open_folder(struct spool *spool, const char *folder, uint64_t *damaged)
 {
         uint64_t numbers[SEGMENTS_MAX];
-        unsigned count;
+        unsigned count = 0;
         int r;
 
         spool->folder = strdup(folder);

@@ -8,7 +8,7 @@
 
 /* Parsing a large JSON document needs some; the default of 8 MiB is only address space, but
  * under a memory lock it would be real. */
-#define WORKER_STACK_BYTES (1024 * 1024)
+#define WORKER_STACK_BYTES (1024ul * 1024)
 
 enum state { STATE_IDLE, STATE_ASKED, STATE_RUNNING, STATE_DONE };
 
