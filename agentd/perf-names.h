@@ -1,6 +1,6 @@
 /*
  * One row a name: the logger and name in "perf dump", and the metric; ascending by metric. Included
- * by agentd/perf.c to make its table.
+ * by agentd/perf.c to make its table, hence: No #pragma once.
  *
  * Up to Pacific (16) many names of BlueStore began with "bluestore_"; Quincy (17) dropped that and
  * renamed some. Pacific counts deferred writes twice: as they are put into the WAL
