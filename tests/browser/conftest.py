@@ -66,6 +66,8 @@ class Page:
     def choose(self, name, value):
         """Picks a radio button by its visible half and waits until the answer is drawn."""
         self.driver.find_element("css selector", f"input[name={name}][value='{value}'] + span").click()
+        # The click may reach a busy page after chromedriver has answered.
+        self.wait(f"window.strata.view()['{name}'] === '{value}'", "the click arrived")
         self.drawn()
 
     def text(self, selector):

@@ -190,6 +190,7 @@ def test_dragging_over_a_chart_shows_that_range(page, site):
     plot = page.driver.find_element("css selector", "#layers-chart .u-over")
     ActionChains(page.driver).move_to_element_with_offset(plot, -200, 0).click_and_hold() \
         .move_by_offset(150, 0).move_by_offset(150, 0).release().perform()
+    page.wait("location.hash.includes('range=custom')", "the drag chose a range")
     page.drawn()
     assert "range=custom" in page.script("return location.hash")
     length = page.script("const v = strata.view(); return v.to - v.from")
@@ -367,6 +368,7 @@ def test_token_is_asked_for_and_kept_in_this_tab_only(page, fake):
     assert page.script("return document.activeElement.id") == "token-value"
     for given, accepted in (("wrong", False), (TOKEN, True)):
         page.driver.find_element("id", "token-value").send_keys(given, Keys.ENTER)
+        page.wait("document.getElementById('token-value').value === ''", "the token was taken")
         page.drawn()
         assert page.driver.find_element("id", "token").is_displayed() != accepted
         if not accepted:
@@ -375,6 +377,7 @@ def test_token_is_asked_for_and_kept_in_this_tab_only(page, fake):
     assert page.script("return [localStorage.length, document.cookie, location.href.includes(arguments[0])]", TOKEN) == [0, "", False]
     assert all(TOKEN not in path for path in fake.server.requests)
     page.driver.find_element("id", "forget").click()
+    page.wait("sessionStorage.length === 0", "the token was forgotten")
     page.drawn()
     assert page.driver.find_element("id", "token").is_displayed()
 
