@@ -6,11 +6,8 @@
 #include <stdio.h>
 
 #include "lib/log.h"
-#include "collectord/metrics.h"
-
-#ifdef HAVE_LAYER_METRICS_C
 #include "collectord/layer-metrics.h"
-#endif
+#include "collectord/metrics.h"
 
 static int write_metrics(struct store_reader *reader, const struct api_request *request, FILE *out)
 {
@@ -28,12 +25,10 @@ static int write_metrics(struct store_reader *reader, const struct api_request *
                 "# TYPE strata_collector_build info\n"
                 "strata_collector_build_info{version=\"" STRATA_VERSION "\"} 1\n",
                 bytes);
-#ifdef HAVE_LAYER_METRICS_C
         /* Our own state is worth showing when the layers cannot be read. */
         r = layer_metrics_write(reader, request->now_us, out);
         if (r < 0)
                 log_debug("no layer metrics: error %d", -r);
-#endif
         fputs("# EOF\n", out);
         return 0;
 }

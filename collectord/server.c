@@ -1,34 +1,26 @@
 #include "collectord/server.h"
 
-#include <arpa/inet.h>
-#include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include <microhttpd.h>
 
 #include "lib/log.h"
-#include "collectord/auth.h"
+#include "collectord/listen.h"
 #include "collectord/service-private.h"
 
 #define CONNECTION_MEMORY                                                                          \
         (12u << 10)        /* head and a piece of the body; 10,000 of them are 120 MB              \
                             */
 #define PARAMETERS_MAX 32u /* no call has more than 12 */
-#define BACKLOG 1024
 #define SWEEP_INTERVAL_US 1000000ull
 #define TIMER_ACCURACY_US 1000ull
-#define PEM_BYTES_MAX (1u << 20)
 #define OVERRUN_MAX (16u << 20) /* of a body that was refused: then the connection is closed */
-#define ADDRESS_MAX 64u
 
 /* The headers that the API reads; anything else is not looked at. */
 static const char *const header_names[] = {"authorization", "host", "content-type", "if-none-match",
@@ -68,7 +60,7 @@ struct server {
         size_t n_clients, n_calls;
         bool closed;   /* a connection, in this turn */
         int listen_fd; /* until the daemon has it */
-        char address[ADDRESS_MAX];
+        char address[LISTEN_ADDRESS_MAX];
 };
 
 static void set_deadline(struct call *call, uint64_t timeout_us)
@@ -389,97 +381,6 @@ __attribute__((format(printf, 2, 0))) static void on_log(
 
 /* ---- its life ---- */
 
-static int read_pem(const char *path, char **ret, char **ret_message)
-{
-        CLEANUP(file) FILE *file = fopen(path, "re");
-        CLEANUP(str) char *text = malloc(PEM_BYTES_MAX + 1);
-        size_t n;
-
-        if (!text)
-                return -ENOMEM;
-        n = file ? fread(text, 1, PEM_BYTES_MAX, file) : 0;
-        if (!file || ferror(file)) {
-                int r = -errno;
-
-                if (asprintf(ret_message, "%s: %s", path, strerror(-r)) < 0)
-                        *ret_message = NULL;
-                return r;
-        }
-        text[n] = '\0';
-        *ret = STEAL(text);
-        return 0;
-}
-
-static int read_certificate(const struct collector_config *config, char **ret_certificate,
-        char **ret_key, char **ret_message)
-{
-        CLEANUP(str) char *certificate = NULL, *key = NULL, *reason = NULL;
-        int r;
-
-        if (!*config->certificate)
-                return 0;
-        r = read_pem(config->certificate, &certificate, ret_message);
-        if (r < 0)
-                return r;
-        r = read_pem(config->key, &key, ret_message);
-        if (r < 0)
-                return r;
-        r = auth_check_certificate(certificate, key, &reason);
-        if (r < 0) {
-                if (asprintf(ret_message, "%s and %s cannot be used: %s", config->certificate,
-                            config->key, reason ? reason : strerror(-r)) < 0)
-                        *ret_message = NULL;
-                return r;
-        }
-        *ret_certificate = STEAL(certificate);
-        *ret_key = STEAL(key);
-        return 0;
-}
-
-static void format_address(const struct sockaddr_storage *address, char *ret)
-{
-        const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
-        const struct sockaddr_in *four = (const struct sockaddr_in *)address;
-        char host[INET6_ADDRSTRLEN] = "";
-
-        if (address->ss_family == AF_INET) {
-                inet_ntop(AF_INET, &four->sin_addr, host, sizeof(host));
-                snprintf(ret, ADDRESS_MAX, "%s:%u", host, ntohs(four->sin_port));
-        } else {
-                inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof(host));
-                snprintf(ret, ADDRESS_MAX, "[%s]:%u", host, ntohs(six->sin6_port));
-        }
-}
-
-static int open_socket(struct server *server, char **ret_message)
-{
-        struct sockaddr_storage address;
-        socklen_t size;
-        bool loopback;
-        int r;
-
-        r = collector_config_address(server->config->listen, &address, &size, &loopback);
-        if (r < 0)
-                return r;
-        server->listen_fd =
-                socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (server->listen_fd < 0 ||
-                setsockopt(server->listen_fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) <
-                        0 ||
-                bind(server->listen_fd, (struct sockaddr *)&address, size) < 0 ||
-                listen(server->listen_fd, BACKLOG) < 0) {
-                r = -errno;
-                if (asprintf(ret_message, "cannot listen on %s: %s", server->config->listen,
-                            strerror(-r)) < 0)
-                        *ret_message = NULL;
-                return r;
-        }
-        if (getsockname(server->listen_fd, (struct sockaddr *)&address, &size) < 0)
-                return -errno;
-        format_address(&address, server->address);
-        return 0;
-}
-
 static int start_daemon(struct server *server, const char *certificate, const char *key)
 {
         unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
@@ -541,10 +442,10 @@ int server_new(sd_event *event, const struct collector_config *config, struct se
         server->config = config;
         server->service = service;
         server->metrics = service_get_metrics(service);
-        r = read_certificate(config, &certificate, &key, ret_message);
+        r = listen_read_certificate(config, &certificate, &key, ret_message);
         if (r < 0)
                 return r;
-        r = open_socket(server, ret_message);
+        r = listen_open(config->listen, &server->listen_fd, server->address, ret_message);
         if (r < 0)
                 return r;
         r = start_daemon(server, certificate, key);
