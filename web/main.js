@@ -227,8 +227,10 @@ function show_verdict() {
                 [{ text: 'Only block devices are seen here: no Ceph cluster, so no layers to compare.' }] :
                 verdict.sentence(ladder, view.direction, shown.pools, when());
         const state = side?.state ?? ladder?.state;
-        const chips = state && !['ok', 'idle', 'gap'].includes(state) ?
-                [element('span', { class: 'chip warn', title: state_text(state) }, state), element('span', {}, side?.detail ?? ladder?.detail ?? state_text(state))] : [];
+        const doubtful = state && !['ok', 'idle', 'gap'].includes(state);
+        const detail = cluster.fsid === 'none' ? '' : side?.detail ?? ladder?.detail ?? (doubtful ? state_text(state) : '');
+        const chips = [doubtful ? element('span', { class: 'chip warn', title: state_text(state) }, state) : null,
+                detail ? element('span', {}, detail) : null];
         const other = cluster.fsid === 'none' ? null : verdict.other(ladder, view.direction);
         update(at('verdict'),
                 element('p', { class: 'answer' }, answer.map(piece => piece.strong ? element('b', { class: piece.tone }, piece.text) : piece.text)),
@@ -343,7 +345,7 @@ function legends(index) {
                 over ? element('span', { class: 'item quiet' }, over) : null,
                 element('span', { class: 'when' }, span.textContent),
                 element('span', { class: 'why', 'aria-live': document.activeElement?.classList.contains('chart') ? 'polite' : 'off' },
-                        state === 'ok' ? ' ' : curves.details[i] ?? state_text(state)));
+                        curves.details[i] ?? state_text(state)));
 }
 
 function ratio_over(curves) {

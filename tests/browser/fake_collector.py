@@ -25,8 +25,9 @@ MGR_PERIOD = 5.0
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css",
          ".svg": "image/svg+xml", ".txt": "text/plain"}
 HOSTILE = '<img src=x onerror="window.hacked=1">'
+UNKNOWN = "The redundancy of pool images is not known."
 SCENARIOS = ("healthy", "deferred", "gaps", "idle", "empty", "none", "no_filesystem", "silent",
-             "token", "gone", "busy", "hostile", "large")
+             "token", "gone", "busy", "hostile", "large", "new_pool")
 
 
 class ApiProblem(Exception):
@@ -135,6 +136,10 @@ class Answers:
     @property
     def scenario(self):
         return self.model.scenario
+
+    @property
+    def known(self):
+        return self.scenario != "new_pool"
 
     @property
     def fsid(self):
@@ -262,10 +267,10 @@ class Answers:
             out["lower"].append(lower)
             out["ratio"].append(1 / amplification if number else None)
             out["amplification"].append(amplification)
-            out["expected"].append(expected if number else None)
-            out["excess"].append(amplification / expected if number and expected else None)
+            out["expected"].append(expected if number and self.known else None)
+            out["excess"].append(amplification / expected if number and expected and self.known else None)
             out["state"].append(state)
-            out["detail"].append(self.model.detail(state))
+            out["detail"].append(self.model.detail(state) if self.known else UNKNOWN)
         return {"cluster": self.fsid, "upper": "filesystem", "lower": "storage", "direction": query["direction"],
                 "measure": query.get("measure", "bytes"), "by": "cluster", "from": start, "to": end, "step": step,
                 "series": [{"key": "cluster", "t": times, **out}]}
@@ -316,6 +321,9 @@ class Answers:
                 {"part": "deferred", "amplification": 3.0, "sentence": "Deferred writes: each write below the deferred threshold (64 KiB on this "
                  "rotational device) goes to the RocksDB WAL and later to the data, so it is written twice."},
                 {"part": "metadata", "amplification": .37, "sentence": "Metadata of BlueStore and the PG log, beside deferred data."}]
+        if not self.known:
+            return {"state": state, "detail": UNKNOWN, "rungs": rungs, "unattributed": {"bytes": None, "share": None},
+                    "ratio": 1 / amplification, "amplification": amplification, "expected": None, "excess": None, "reasons": []}
         return {"state": state, "detail": model.detail(state), "rungs": rungs,
                 "unattributed": {"bytes": (storage - store) * seconds, "share": (storage - store) / storage} if number else {"bytes": None, "share": None},
                 "ratio": 1 / amplification if number else None, "amplification": amplification if number else None,

@@ -270,6 +270,14 @@ def test_ordinary_writes_are_called_explained(page, fake):
     assert page.texts(".reasons li") == []
 
 
+def test_missing_expectation_is_explained(page, fake):
+    page.open(fake("new_pool"))
+    assert re.match(r"Writes are amplified 3\.\d\d×; what the pools explain is not known\.", page.text(".answer"))
+    assert "The redundancy of pool images is not known." in page.text("#verdict .facts")
+    assert page.text("#ratio-legend .why") == "The redundancy of pool images is not known."
+    assert page.script("return strata.charts.ratio.plot.data[2].every(v => v === null)")
+
+
 @pytest.mark.parametrize("pools, words", [
     ("[{type: 'replicated', bytes: 5}, {type: 'erasure', bytes: 0}]", "replication explains"),
     ("[{type: 'replicated', bytes: 0}, {type: 'erasure', bytes: 5}]", "erasure coding explains"),
