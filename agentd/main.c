@@ -6,6 +6,7 @@
 
 #include "agentd/agent.h"
 #include "agentd/once.h"
+#include "agentd/state.h"
 #include "lib/log.h"
 
 static const char help[] =
@@ -16,10 +17,11 @@ static const char help[] =
         "  --config=FILE  configuration (default " AGENT_CONFIG_PATH ", when it is there)\n"
         "  --check        read the configuration, say whether it is right, and end\n"
         "  --once         print one sample of every source as JSON, and end\n"
+        "  --host-id      print what the collector knows this host by, and end\n"
         "  --version\n"
         "  --help\n";
 
-enum mode { MODE_RUN, MODE_CHECK, MODE_ONCE };
+enum mode { MODE_RUN, MODE_CHECK, MODE_ONCE, MODE_HOST_ID };
 
 struct options {
         enum mode mode;
@@ -33,6 +35,7 @@ static int parse_options(int argc, char **argv, struct options *ret)
                 {"config", required_argument, NULL, 'c'},
                 {"check", no_argument, NULL, 'k'},
                 {"once", no_argument, NULL, 'o'},
+                {"host-id", no_argument, NULL, 'i'},
                 {"version", no_argument, NULL, 'v'},
                 {"help", no_argument, NULL, 'h'},
                 {0},
@@ -50,6 +53,9 @@ static int parse_options(int argc, char **argv, struct options *ret)
                         break;
                 case 'o':
                         ret->mode = MODE_ONCE;
+                        break;
+                case 'i':
+                        ret->mode = MODE_HOST_ID;
                         break;
                 case 'v':
                         puts("strata-agentd " STRATA_VERSION);
@@ -105,6 +111,26 @@ static int print_once(const struct agent_config *config)
         return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int print_host_id(const struct agent_config *config)
+{
+        CLEANUP(state) struct state *state = NULL;
+        char text[ID_TEXT_MAX];
+        struct id host;
+        int r;
+
+        r = state_open(config->state_folder, &state);
+        if (r >= 0)
+                r = state_get_host_id(state, config->host_id, &host);
+        if (r < 0) {
+                log_error("no host id: %s",
+                        r == -EBUSY ? "an agent is running, it told its host id when it started"
+                                    : strerror(-r));
+                return EXIT_FAILURE;
+        }
+        puts(id_format(&host, text));
+        return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
         CLEANUP(agent_config) struct agent_config config = {0};
@@ -129,6 +155,8 @@ int main(int argc, char **argv)
                 return EXIT_SUCCESS;
         case MODE_ONCE:
                 return print_once(&config);
+        case MODE_HOST_ID:
+                return print_host_id(&config);
         case MODE_RUN:
                 break;
         }
