@@ -454,6 +454,8 @@ int agent_run(struct agent *agent)
         (void)sd_notify(false, "STOPPING=1");
         sealer_seal_all(agent->sealer);
         save_taken(agent);
+        log_info("ends: %" PRIu64 " rows sampled, %" PRIu64 " rows wait in the spool",
+                agent->counters.rows, agent->counters.spool_rows);
         return r;
 }
 
