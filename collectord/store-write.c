@@ -106,7 +106,7 @@ int store_put_block(struct store *store, const struct block_header *header, cons
         size_t size, int64_t now_us)
 {
         bool gap = header->flags & BLOCK_FLAG_GAP;
-        struct run_key key;
+        struct run_key key = {0};
         int r;
 
         (void)now_us;
