@@ -34,9 +34,10 @@ def images(cluster):
             (("three", "replicated:3"), ("two", "replicated:2"), ("parity", "erasure:2+1"))}
 
 
-@pytest.fixture(scope="module")
-def system(cluster, request, tmp_path_factory):
-    """Collector and agent that watch the cluster, all sources each second."""
+@pytest.fixture(scope="session")
+def system(cluster, tmp_path_factory):
+    """Collector and agent that watch the cluster, all sources each second. One pair for the run, so that no
+    module waits for a history; who kills them starts them again."""
     folder = tmp_path_factory.mktemp("system")
     collector = Collector(folder).start()
     agent = Agent(folder, collector.url, cluster)
@@ -51,4 +52,4 @@ def system(cluster, request, tmp_path_factory):
         for daemon in (agent, collector):
             if daemon.is_alive():
                 daemon.kill()
-        keep_logs(request.module.__name__, agent, collector)
+        keep_logs("system", agent, collector)

@@ -129,7 +129,8 @@ class Collector(Daemon):
         self.session.trust_env = False
         os.makedirs(self.store, exist_ok=True)
         # Sanitizers on a busy machine: what takes 20 ms may take seconds.
-        base = {"collector": {"listen": f"127.0.0.1:{self.port}", "store_folder": self.store, "query_timeout": "30s"}}
+        base = {"collector": {"listen": f"127.0.0.1:{self.port}", "store_folder": self.store, "query_timeout": "30s",
+                              "web_folder": os.path.join(BUILD, "web")}}
         for section, keys in (sections or {}).items():
             base.setdefault(section, {}).update(keys)
         super().__init__(COLLECTORD, folder, "collectord", base)

@@ -65,9 +65,11 @@ def outage(cluster, images, system):
     collector.wait_until_stored(end, ("diskstats", "osd", "ceph", "host"), seconds=90)
     # Nothing comes in any more: what is counted stays.
     assert agent.stop() == 0
+    counted, rows = collector.get("/agents")["agents"], collector.rows()
+    agent.start()
     ladder = collector.get("/ladder", from_=f"{begin:.6f}", to=f"{end:.6f}", cluster=cluster.fsid())
-    return Outage(collector.rows(), begin, end, (down_from, down_to), fio_bytes, ladder, disk_end[1] - disk_begin[1],
-                  collector.get("/agents")["agents"])
+    return Outage(rows, begin, end, (down_from, down_to), fio_bytes, ladder, disk_end[1] - disk_begin[1],
+                  counted)
 
 
 def ticks(rows, begin, end):
