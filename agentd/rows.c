@@ -103,8 +103,8 @@ static int map_file(struct rows *rows, size_t size)
                 return -errno;
         r = posix_fallocate(fd, 0, (off_t)size);
         if (r != 0) {
-                /* Gives back what was allocated; an empty file recovers to nothing. */
-                (void)ftruncate(fd, 0);
+                /* Gives back what was allocated; what is written next makes it anew. */
+                (void)unlink(rows->path);
                 return -r;
         }
         map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

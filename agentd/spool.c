@@ -188,33 +188,17 @@ uint64_t spool_get_damaged(const struct spool *spool)
         return spool->damaged;
 }
 
-static int compare_numbers(const void *a, const void *b)
+static int is_segment(const struct dirent *entry)
 {
-        const uint64_t *x = a, *y = b;
+        uint64_t number;
 
-        return *x < *y ? -1 : *x > *y;
+        return segment_parse_name(entry->d_name, &number) == 0;
 }
 
-/* The newest SEGMENTS_MAX numbers in the folder, ascending. */
-static int list_segments(int folder_fd, uint64_t *ret, unsigned *ret_count)
+/* All names are equally long, so their order is that of the numbers. */
+static int compare_names(const struct dirent **a, const struct dirent **b)
 {
-        struct dirent **names = NULL;
-        unsigned count = 0;
-        uint64_t number;
-        int n;
-
-        n = scandirat(folder_fd, ".", &names, NULL, NULL);
-        if (n < 0)
-                return -errno;
-        for (int i = 0; i < n; i++) {
-                if (count < SEGMENTS_MAX && segment_parse_name(names[i]->d_name, &number) == 0)
-                        ret[count++] = number;
-                free(names[i]);
-        }
-        free(names);
-        qsort(ret, count, sizeof(*ret), compare_numbers);
-        *ret_count = count;
-        return 0;
+        return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 /* One that cannot be read is left where it is: it may be readable another time. One that is no
@@ -245,9 +229,9 @@ static void open_segment(struct spool *spool, uint64_t number, uint64_t *damaged
 
 static int open_folder(struct spool *spool, const char *folder, uint64_t *damaged)
 {
-        uint64_t numbers[SEGMENTS_MAX];
-        unsigned count = 0;
-        int r;
+        struct dirent **entries = NULL;
+        uint64_t number;
+        int n;
 
         spool->folder = strdup(folder);
         if (!spool->folder)
@@ -257,11 +241,17 @@ static int open_folder(struct spool *spool, const char *folder, uint64_t *damage
         spool->folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (spool->folder_fd < 0)
                 return -errno;
-        r = list_segments(spool->folder_fd, numbers, &count);
-        if (r < 0)
-                return r;
-        for (unsigned i = 0; i < count; i++)
-                open_segment(spool, numbers[i], damaged);
+        n = scandirat(spool->folder_fd, ".", &entries, is_segment, compare_names);
+        if (n < 0)
+                return -errno;
+        for (int i = 0; i < n; i++) {
+                /* There are more only when strangers put them there; the newest ones are ours. */
+                if (i >= n - (int)SEGMENTS_MAX &&
+                        segment_parse_name(entries[i]->d_name, &number) == 0)
+                        open_segment(spool, number, damaged);
+                free(entries[i]);
+        }
+        free(entries);
         return 0;
 }
 

@@ -157,14 +157,19 @@ int store_open_database(const char *folder, bool write, sqlite3 **ret)
 static int read_pragma(sqlite3 *db, const char *sql, int *ret)
 {
         sqlite3_stmt *statement = NULL;
-        int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+        int code, r;
 
+        code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
         if (code == SQLITE_OK)
                 code = sqlite3_step(statement);
-        if (code == SQLITE_ROW)
-                *ret = sqlite3_column_int(statement, 0);
+        if (code != SQLITE_ROW) {
+                r = store_errno(db, code);
+                sqlite3_finalize(statement);
+                return r < 0 ? r : -EIO;
+        }
+        *ret = sqlite3_column_int(statement, 0);
         sqlite3_finalize(statement);
-        return code == SQLITE_ROW ? 0 : code == SQLITE_DONE ? -EIO : store_errno(db, code);
+        return 0;
 }
 
 static int apply(sqlite3 *db, int version)
