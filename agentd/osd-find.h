@@ -18,7 +18,8 @@ struct osd_found {
 /*
  * @folders is a list with colons. What has such a name is found, be it a socket or not; what is
  * reached on two ways is found once. Ascending by id and path. -EACCES and the like: a folder can
- * not be read (*ret is what the others hold, and to be freed). A folder that is missing is empty.
+ * not be read (*ret is what the others hold, and to be freed). -ENOMEM may leave *ret as it was. A
+ * folder that is missing is empty.
  */
 int osd_find(const char *folders, struct osd_found **ret, size_t *ret_count);
 void osd_found_free(struct osd_found *found, size_t count);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,19 +21,6 @@ static const char *const questions[] = {
         [OSD_VERSION] = "{\"prefix\":\"version\",\"format\":\"json\"}",
         [OSD_PERF] = "{\"prefix\":\"perf dump\",\"format\":\"json\"}",
 };
-
-void osd_report(const struct osd_context *context, int level, const char *format, ...)
-{
-        char text[512];
-        va_list arguments;
-
-        if (!context->report.line)
-                return;
-        va_start(arguments, format);
-        vsnprintf(text, sizeof(text), format, arguments);
-        va_end(arguments);
-        context->report.line(context->report.userdata, level, text);
-}
 
 void osd_init(struct osd *osd, struct osd_found *found)
 {
@@ -91,8 +77,8 @@ static void osd_fail(struct osd *osd, const struct osd_context *context, uint64_
         osd->ask_at_us = now_us + osd->pause_us - PAUSE_SLACK_US;
         /* A socket that is gone is told when the next search does not find it. */
         if (error != osd->error && error != -ENOENT)
-                osd_report(context, LOG_LEVEL_WARNING, "%s: %s %s", osd->name, osd->found.path,
-                        reason(error));
+                source_report(&context->report, LOG_LEVEL_WARNING, "%s: %s %s", osd->name,
+                        osd->found.path, reason(error));
         osd->error = error;
 }
 
@@ -150,7 +136,7 @@ static int status_take(struct osd *osd, const struct osd_context *context)
                 host_process_read_start(context->root, (uint32_t)osd->socket.peer, &osd->start) < 0)
                 osd->start = osd->socket.changed_ns / 1000000;
         if (osd->counted && osd->start != start)
-                osd_report(context, LOG_LEVEL_INFO, "%s: is a new process", osd->name);
+                source_report(&context->report, LOG_LEVEL_INFO, "%s: is a new process", osd->name);
         osd->changed = true;
         osd->known = true;
         osd->counted = false;
@@ -209,8 +195,8 @@ static void absence_report(const struct osd *osd, const struct osd_context *cont
                                 length ? ", " : "", name);
         }
         if (length > 0)
-                osd_report(context, LOG_LEVEL_INFO, "%s: Ceph %s has no counter for %s", osd->name,
-                        osd->release, text);
+                source_report(&context->report, LOG_LEVEL_INFO, "%s: Ceph %s has no counter for %s",
+                        osd->name, osd->release, text);
 }
 
 static int perf_take(struct osd *osd, const struct osd_context *context)
@@ -234,7 +220,7 @@ static int perf_take(struct osd *osd, const struct osd_context *context)
         osd->counted = true;
         osd->pause_us = 0;
         if (osd->error != 0)
-                osd_report(context, LOG_LEVEL_INFO, "%s: %s answers again", osd->name,
+                source_report(&context->report, LOG_LEVEL_INFO, "%s: %s answers again", osd->name,
                         osd->found.path);
         osd->error = 0;
         return 0;

@@ -59,6 +59,3 @@ void osd_time_out(struct osd *osd, const struct osd_context *context, uint64_t n
 
 /* What block_entity.instance becomes. */
 uint64_t osd_instance(const struct osd *osd);
-
-__attribute__((format(printf, 3, 4))) void osd_report(
-        const struct osd_context *context, int level, const char *format, ...);

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,20 +44,6 @@ struct source {
         uint64_t facts_epoch, facts_at_us;
         json_t *facts; /* as ceph_facts_make gives them */
 };
-
-__attribute__((format(printf, 3, 4))) static void report(
-        const struct source *source, int level, const char *format, ...)
-{
-        char text[512];
-        va_list arguments;
-
-        if (!source->report.line)
-                return;
-        va_start(arguments, format);
-        vsnprintf(text, sizeof(text), format, arguments);
-        va_end(arguments);
-        source->report.line(source->report.userdata, level, text);
-}
 
 static int64_t now_us(clockid_t clock)
 {
@@ -324,7 +309,8 @@ static int facts_update(struct source *source, uint64_t deadline_us)
         pause_us = json_array_size(json_object_get(source->facts, "osds")) * FACTS_OSD_US;
         source->facts_at_us = now + (pause_us > FACTS_US ? pause_us : FACTS_US);
         if (r != source->facts_error && r < 0)
-                report(source, LOG_LEVEL_WARNING, "ceph: facts of OSDs and pools: %s", reason(r));
+                source_report(&source->report, LOG_LEVEL_WARNING,
+                        "ceph: facts of OSDs and pools: %s", reason(r));
         source->facts_error = r;
         return r == -ETIMEDOUT ? r : 0;
 }
@@ -340,8 +326,8 @@ static int fail(struct source *source, int error)
         source->connect_at_us =
                 (uint64_t)now_us(CLOCK_MONOTONIC) + source->pause_us - source->pause_us / 10;
         if (error != source->error)
-                report(source, LOG_LEVEL_WARNING, "ceph: %s as %s: %s", source->conf, source->name,
-                        reason(error));
+                source_report(&source->report, LOG_LEVEL_WARNING, "ceph: %s as %s: %s",
+                        source->conf, source->name, reason(error));
         source->error = error;
         return error;
 }
@@ -364,8 +350,8 @@ static int ceph_collect(struct source *source, uint64_t deadline_us, struct samp
         if (r < 0)
                 return fail(source, r);
         if (source->error != 0)
-                report(source, LOG_LEVEL_INFO, "ceph: %s as %s: the cluster answers again",
-                        source->conf, source->name);
+                source_report(&source->report, LOG_LEVEL_INFO,
+                        "ceph: %s as %s: the cluster answers again", source->conf, source->name);
         source->error = 0;
         source->pause_us = 0;
         *ret = (struct sample){
@@ -401,14 +387,14 @@ static void ceph_close(struct source *source)
 }
 DEFINE_CLEANUP(source, struct source *, ceph_close)
 
-static int ceph_open(const struct source_options *options, const struct source_report *report_,
+static int ceph_open(const struct source_options *options, const struct source_report *report,
         struct source **ret)
 {
         CLEANUP(source) struct source *source = calloc(1, sizeof(*source));
 
         if (!source)
                 return -ENOMEM;
-        source->report = *report_;
+        source->report = *report;
         source->conf = strdup(options->ceph_conf);
         source->name = strdup(options->ceph_name);
         source->keyring = strdup(options->ceph_keyring ? options->ceph_keyring : "");

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,20 +31,6 @@ struct source {
         uint64_t reviewed_us; /* CLOCK_MONOTONIC */
         uint32_t review_next;
 };
-
-__attribute__((format(printf, 3, 4))) static void report(
-        const struct source *source, int level, const char *format, ...)
-{
-        char text[256];
-        va_list arguments;
-
-        if (!source->report.line)
-                return;
-        va_start(arguments, format);
-        vsnprintf(text, sizeof(text), format, arguments);
-        va_end(arguments);
-        source->report.line(source->report.userdata, level, text);
-}
 
 static int64_t now_us(clockid_t clock)
 {
@@ -114,7 +99,8 @@ static uint32_t failures_report(struct source *source)
         uint32_t n = layout->n_broken;
 
         if (layout->n_broken != source->n_broken)
-                report(source, layout->n_broken ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+                source_report(&source->report,
+                        layout->n_broken ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
                         "/proc/diskstats: %u lines cannot be understood", layout->n_broken);
         source->n_broken = layout->n_broken;
         for (uint32_t i = 0; i < layout->n_entities; i++) {
@@ -125,12 +111,12 @@ static uint32_t failures_report(struct source *source)
                         continue;
                 disk->failed_before = disk->failed;
                 if (disk->failed)
-                        report(source, LOG_LEVEL_WARNING,
+                        source_report(&source->report, LOG_LEVEL_WARNING,
                                 "%s: a counter in /proc/diskstats is not a number from 0 to 2^64",
                                 disk->device.facts.name);
                 else
-                        report(source, LOG_LEVEL_INFO, "%s: its counters are right again",
-                                disk->device.facts.name);
+                        source_report(&source->report, LOG_LEVEL_INFO,
+                                "%s: its counters are right again", disk->device.facts.name);
         }
         return n;
 }
@@ -285,7 +271,7 @@ static void diskstats_close(struct source *source)
 }
 DEFINE_CLEANUP(source, struct source *, diskstats_close)
 
-static int diskstats_open(const struct source_options *options, const struct source_report *report_,
+static int diskstats_open(const struct source_options *options, const struct source_report *report,
         struct source **ret)
 {
         CLEANUP(source) struct source *source = calloc(1, sizeof(*source));
@@ -294,7 +280,7 @@ static int diskstats_open(const struct source_options *options, const struct sou
         if (!source)
                 return -ENOMEM;
         source->fd = -1;
-        source->report = *report_;
+        source->report = *report;
         source->root = strdup(options->root);
         if (!source->root)
                 return -ENOMEM;

@@ -25,7 +25,7 @@ static int module_load(const struct source_options *options, const struct source
 {
         const char *folder = options->module_folder ? options->module_folder : "";
         const struct source_class *class = NULL;
-        char path[PATH_MAX], text[PATH_MAX + 64];
+        char path[PATH_MAX];
         void *module;
         int n;
 
@@ -39,9 +39,7 @@ static int module_load(const struct source_options *options, const struct source
                 *ret = class;
                 return 0;
         }
-        snprintf(text, sizeof(text), "the ceph source cannot be loaded: %s", dlerror());
-        if (report->line)
-                report->line(report->userdata, LOG_LEVEL_ERROR, text);
+        source_report(report, LOG_LEVEL_ERROR, "the ceph source cannot be loaded: %s", dlerror());
         return -ENOTSUP;
 }
 

@@ -67,7 +67,7 @@ static void osds_replace(struct source *source, struct osd *osds, size_t n)
                 struct osd *osd = &source->osds[i];
 
                 if (osd->counted)
-                        osd_report(&source->context, LOG_LEVEL_NOTICE,
+                        source_report(&source->context.report, LOG_LEVEL_NOTICE,
                                 "%s: its admin socket %s is gone", osd->name, osd->found.path);
                 source->changed |= osd->counted;
                 osd_done(osd);
@@ -80,14 +80,14 @@ static void osds_replace(struct source *source, struct osd *osds, size_t n)
 static int osds_find(struct source *source)
 {
         struct pollfd *polls;
-        struct osd_found *found;
+        struct osd_found *found = NULL;
         struct osd *osds;
-        size_t n;
+        size_t n = 0;
         int r;
 
         r = osd_find(source->folders, &found, &n);
         if (r != source->find_error && r < 0)
-                osd_report(&source->context, LOG_LEVEL_WARNING,
+                source_report(&source->context.report, LOG_LEVEL_WARNING,
                         "a folder of admin sockets (%s) cannot be read: %s", source->folders,
                         strerrordesc_np(-r));
         source->find_error = r;

@@ -52,6 +52,10 @@ struct source_report {
         void *userdata;
 };
 
+/* One line to @report, cut after 511 bytes. */
+__attribute__((format(printf, 3, 4))) void source_report(
+        const struct source_report *report, int level, const char *format, ...);
+
 struct source;
 
 struct source_class {
