@@ -19,7 +19,7 @@
         })
 
 #define DEFINE_CLEANUP(name, type, free_function)                                                  \
-        static inline void name##_cleanup(type *p)                                                 \
+        static inline void name##_cleanup(__typeof__(type) *p)                                     \
         {                                                                                          \
                 if (*p)                                                                            \
                         free_function(*p);                                                         \

@@ -44,7 +44,7 @@ enum metric_unit {
 
 enum metric_id {
 #define METRIC(number, symbol, source, layer, name, kind, unit, width, help)                       \
-        METRIC_##symbol = number,
+        METRIC_##symbol = (number),
 #include "lib/metric-list.h"
 #undef METRIC
 };

@@ -30,8 +30,8 @@ struct plan {
         struct plan_source sources[SOURCE_MAX_]; /* by enum source_id; SOURCE_NONE is unused */
 };
 
-/* The built-in plan: diskstats and osd each second, host and agent every 10 s; ceph is off (5 s once
- * it is on). */
+/* The built-in plan: diskstats and osd each second, host and agent every 10 s; ceph is off (5 s
+ * once it is on). */
 void plan_init(struct plan *plan);
 /* Frees what is inside; a plan of zeroes ({0}) is accepted, and is what remains. */
 void plan_done(struct plan *plan);
