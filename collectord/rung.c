@@ -254,13 +254,30 @@ static void spread_pair(struct rung_cursor *cursor, struct rung_table *table, ui
         }
 }
 
+/*
+ * A 32-bit counter wraps, so only an increase of more than half its range tells that it went down:
+ * no time counter gains 24 days between two rows, but some kernels let one step back a little.
+ */
+static bool is_down(enum rung_kind kind, uint64_t before, uint64_t after)
+{
+        switch (kind) {
+        case RUNG_WIDE:
+                return after < before;
+        case RUNG_NARROW:
+                return (uint32_t)(after - before) > INT32_MAX;
+        case RUNG_GAUGE:
+                break;
+        }
+        return false;
+}
+
 static bool went_down(const struct rung_cursor *cursor, const struct rung_rows *rows, uint32_t row)
 {
         const struct rung_schema *schema = cursor->schema;
 
         for (uint32_t i = 0; i < schema->n_columns; i++)
-                if (schema->kinds[i] == RUNG_WIDE && rows->values[i] && cursor->have[i] &&
-                        rows->values[i][row] < cursor->last[i])
+                if (rows->values[i] && cursor->have[i] &&
+                        is_down(schema->kinds[i], cursor->last[i], rows->values[i][row]))
                         return true;
         return false;
 }

@@ -174,6 +174,22 @@ static void a_32_bit_counter_does_not_wrap_into_another_life(void **state)
         bench_done(&bench);
 }
 
+static void a_32_bit_counter_that_steps_back_is_a_reset_and_no_wrap(void **state)
+{
+        /* Some kernels let busy time go back by a little: that is not 49 days of work. */
+        static const int64_t times[] = {0, SECOND, 2 * SECOND, 3 * SECOND};
+        static const uint64_t values[] = {5000, 5500, 5499, 5999};
+        struct bench bench;
+        (void)state;
+
+        bench_init(&bench, times_32, 1, (struct rung_windows){0, 3 * SECOND, 1});
+        feed(&bench, 1, 4, times, values);
+        finish(&bench);
+        assert_int_equal(reset(&bench, 0), 1);
+        assert_close(sum(&bench, 0), 1000);
+        bench_done(&bench);
+}
+
 static void a_64_bit_counter_that_goes_down_is_a_reset_and_never_a_wrap(void **state)
 {
         static const int64_t times[] = {0, SECOND, 2 * SECOND, 3 * SECOND};
@@ -640,6 +656,7 @@ int main(void)
                 cmocka_unit_test(leaves_out_windows_without_rows_on_both_sides),
                 cmocka_unit_test(a_32_bit_counter_wraps_within_a_life),
                 cmocka_unit_test(a_32_bit_counter_does_not_wrap_into_another_life),
+                cmocka_unit_test(a_32_bit_counter_that_steps_back_is_a_reset_and_no_wrap),
                 cmocka_unit_test(a_64_bit_counter_that_goes_down_is_a_reset_and_never_a_wrap),
                 cmocka_unit_test(a_reset_that_nobody_announced_takes_the_32_bit_counters_along),
                 cmocka_unit_test(
