@@ -11,6 +11,7 @@
 #include "lib/time.h"
 
 #define CONTENT_TYPE "application/vnd.strata.blocks"
+#define INTERVAL_MAX_US 86400000000ull /* a day; plans allow an hour */
 
 /* Ends a check: 1, or the error of making the problem document. */
 #define REFUSE(status, ...)                                                                        \
@@ -145,6 +146,11 @@ static int check_header(const struct api_request *request, struct api_response *
                         "block %" PRIu32 " has times that cannot be: from %" PRId64 " to %" PRId64
                         " us",
                         index, header->first_us, header->last_us);
+        /* Queries look for the next row some intervals further on. */
+        if (header->interval_us > INTERVAL_MAX_US)
+                return REFUSE_BLOCK(400, invalid, header,
+                        "block %" PRIu32 " has an interval that cannot be: %" PRIu64 " us", index,
+                        header->interval_us);
         return 0;
 }
 

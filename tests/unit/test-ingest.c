@@ -30,7 +30,7 @@ struct fixture {
         uint8_t body[BODY_MAX];
         size_t size;
         const char *sources, *revision, *token_host;
-        uint64_t monotonic_us;
+        uint64_t monotonic_us, interval_us;
 };
 
 static int set_up(void **state)
@@ -43,6 +43,7 @@ static int set_up(void **state)
         f->sources = "diskstats,osd";
         f->revision = "0";
         f->monotonic_us = 1000 * SECOND;
+        f->interval_us = SECOND;
         if (!mkdtemp(f->folder) || store_open(f->folder, &f->store, &message) < 0 ||
                 store_reader_open(f->folder, &f->reader) < 0 ||
                 plan_list_new(f->reader, &f->plans) < 0 || election_new(&f->election) < 0 ||
@@ -78,7 +79,7 @@ static void add_block(struct fixture *f, const char *host, uint64_t sequence, ui
                 .header = {.source = (uint16_t)source,
                         .flags = flags,
                         .sequence = sequence,
-                        .interval_us = SECOND,
+                        .interval_us = f->interval_us,
                         .boot.bytes = {9},
                         .rows = 2,
                         .first_us = times_us[0],
@@ -313,6 +314,18 @@ static void refuses_a_source_and_headers_that_it_does_not_know(void **state)
         expect_refusal(f, 400, -1, "strata-plan-revision must be a whole number, but is 'seven'");
 }
 
+static void refuses_an_interval_that_no_query_could_count_with(void **state)
+{
+        struct fixture *f = *state;
+
+        f->interval_us = INT64_MAX;
+        add_block(f, HOST, 1, 100, SOURCE_DISKSTATS, 0);
+        expect_refusal(f, 400, 0, "an interval that cannot be: 9223372036854775807 us");
+        f->interval_us = 3600 * SECOND;
+        add_block(f, HOST, 1, 100, SOURCE_DISKSTATS, 0);
+        expect_accepted(f, 1, 0);
+}
+
 static int see_agent(void *userdata, const struct store_agent *agent)
 {
         *(struct store_agent *)userdata = *agent;
@@ -485,6 +498,7 @@ int main(void)
                 TEST(refuses_bytes_that_are_no_block_as_a_whole),
                 TEST(refuses_what_belongs_to_another_host),
                 TEST(refuses_a_source_and_headers_that_it_does_not_know),
+                TEST(refuses_an_interval_that_no_query_could_count_with),
                 TEST(keeps_what_an_agent_says_of_itself),
                 TEST(sends_the_plan_when_the_agent_has_another),
                 TEST(turns_the_ceph_source_on_only_where_it_was_elected),
