@@ -84,8 +84,8 @@ static int add_block(struct store *store, enum write_statement which, const stru
         return store_run(store, statement);
 }
 
-static int count_block(
-        struct store *store, const struct run_key *key, const struct block_header *header, bool gap)
+static int count_block(struct store *store, const struct run_key *key,
+        const struct block_header *header, bool gap, int64_t now_us)
 {
         CLEANUP(store_reset)
         sqlite3_stmt *statement = store->statements[gap ? WRITE_COUNT_GAP : WRITE_COUNT_BLOCK];
@@ -98,6 +98,7 @@ static int count_block(
                 sqlite3_bind_int64(statement, 3, header->last_us);
                 sqlite3_bind_int64(statement, 4, header->rows);
                 sqlite3_bind_int64(statement, 5, (int64_t)header->interval_us);
+                sqlite3_bind_int64(statement, 6, now_us + STORE_AHEAD_MAX_US);
         }
         return store_run(store, statement);
 }
@@ -109,7 +110,6 @@ int store_put_block(struct store *store, const struct block_header *header, cons
         struct run_key key = {0};
         int r;
 
-        (void)now_us;
         assert(store->in_transaction);
         r = get_run(store, header, &key);
         if (r < 0)
@@ -120,7 +120,7 @@ int store_put_block(struct store *store, const struct block_header *header, cons
         if (sqlite3_changes(store->db) == 0)
                 return compare_block(store, gap ? WRITE_FIND_GAP : WRITE_FIND_BLOCK, key.run,
                         header->sequence, bytes, size);
-        return count_block(store, &key, header, gap);
+        return count_block(store, &key, header, gap, now_us);
 }
 
 int store_put_agent(struct store *store, const struct store_agent_update *update)

@@ -36,7 +36,7 @@ static const char *const write_sql[N_WRITE_STATEMENTS] = {
         [WRITE_COUNT_BLOCK] =
                 "UPDATE stream SET interval_us = iif(last_us IS NULL OR ?3 >= last_us, ?5, "
                 "interval_us), first_us = iif(blocks = 0 OR ?2 < first_us, ?2, first_us), "
-                "last_us = max(ifnull(last_us, ?3), ?3), span_us = max(span_us, ?3 - ?2), "
+                "last_us = max(ifnull(last_us, 0), min(?3, ?6)), span_us = max(span_us, ?3 - ?2), "
                 "blocks = blocks + 1, rows = rows + ?4, total_blocks = total_blocks + 1, "
                 "total_rows = total_rows + ?4 WHERE id = ?1",
         [WRITE_COUNT_GAP] = "UPDATE stream SET dropped_rows = dropped_rows + ?2 WHERE id = ?1",

@@ -55,6 +55,9 @@ int store_savepoint_release(struct store *store);
 int store_savepoint_rollback(struct store *store);
 
 #define STORE_DUPLICATE 1
+/* A clock that is further ahead than this is wrong: its stream's last_us is not believed, else a
+ * host that fell silent would look alive until that day comes. */
+#define STORE_AHEAD_MAX_US INT64_C(600000000)
 /*
  * @bytes is one checked block. 0 stored; STORE_DUPLICATE: the same block is there already, nothing
  * changed; -EEXIST: a block of this name (host, boot, source, sequence) with other content is

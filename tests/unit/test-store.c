@@ -331,6 +331,27 @@ static void forgets_old_blocks_in_small_steps(void **state)
         assert_int_equal(stream.last_us, START + 499 * SECOND);
 }
 
+static void does_not_believe_a_clock_of_another_century(void **state)
+{
+        CLEANUP(store) struct store *store = open_store(*state);
+        CLEANUP(store_reader) struct store_reader *reader = open_reader(*state);
+        struct block_header early = header(1, 1, INT64_C(5000000000)), right = header(1, 2, 700);
+        struct store_stream stream = {0};
+
+        put_committed(store, &early, "early");
+        assert_int_equal(store_read_streams(reader, see_stream, &stream), 0);
+        assert_int_equal(stream.last_us, START + STORE_AHEAD_MAX_US);
+        assert_int_equal(read_blocks(reader, NULL, INT64_C(5000000000), INT64_C(5000000001)).n, 1);
+
+        right.interval_us = 2 * SECOND;
+        assert_int_equal(store_begin(store), 0);
+        assert_int_equal(store_put_block(store, &right, (const uint8_t *)"r", 1, right.last_us), 0);
+        assert_int_equal(store_commit(store), 0);
+        assert_int_equal(store_read_streams(reader, see_stream, &stream), 0);
+        assert_int_equal(stream.last_us, right.last_us);
+        assert_int_equal(stream.interval_us, 2 * SECOND);
+}
+
 static void says_full_at_its_limit_and_goes_on_after(void **state)
 {
         CLEANUP(store) struct store *store = open_store(*state);
@@ -580,6 +601,7 @@ int main(void)
                 TEST(counts_a_version_only_when_facts_change),
                 TEST(gives_every_change_of_a_plan_a_larger_revision),
                 TEST(forgets_old_blocks_in_small_steps),
+                TEST(does_not_believe_a_clock_of_another_century),
                 TEST(says_full_at_its_limit_and_goes_on_after),
                 TEST(gives_up_a_read_at_its_deadline),
                 TEST(sees_one_state_between_begin_and_end),
