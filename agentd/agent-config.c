@@ -34,6 +34,14 @@ const struct config_key agent_config_keys[] = {
         {0},
 };
 
+/* What follows the scheme begins with a host. */
+static bool url_has_host(const char *url)
+{
+        const char *host = strstr(url, "://") + 3;
+
+        return *host && !strchr("/:?#", *host);
+}
+
 static int check(const char *path, const struct agent_config *config, char **ret_message)
 {
         size_t length = strlen(config->url);
@@ -43,6 +51,10 @@ static int check(const char *path, const struct agent_config *config, char **ret
         if (config->host_id[0] && id_parse(config->host_id, &id) < 0)
                 return message_refuse(
                         ret_message, "%s: host_id '%s' is not a UUID", path, config->host_id);
+        if (config->host_id[0] && id_is_zero(&id))
+                return message_refuse(ret_message,
+                        "%s: host_id '%s' names no host: it must not be all zeros", path,
+                        config->host_id);
         if (log_level_parse(config->log_level, &level) < 0)
                 return message_refuse(ret_message,
                         "%s: log_level '%s' is not error, warning, notice, info or debug", path,
@@ -54,6 +66,8 @@ static int check(const char *path, const struct agent_config *config, char **ret
                 strncmp(config->url, "https://", 8) != 0)
                 return message_refuse(ret_message,
                         "%s: url '%s' begins neither with http:// nor https://", path, config->url);
+        if (length > 0 && !url_has_host(config->url))
+                return message_refuse(ret_message, "%s: url '%s' names no host", path, config->url);
         return 0;
 }
 

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -5,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -86,11 +88,40 @@ static void ceph_is_allowed_only_where_it_is_enabled(void **state)
         assert_true(agent_config_allows(&config, SOURCE_CEPH));
 }
 
+static void expect_refusal(const char *line, const char *sentence)
+{
+        CLEANUP(agent_config) struct agent_config config = {0};
+        CLEANUP(str) char *message = NULL;
+        char path[] = "/tmp/strata-agentd-conf-XXXXXX";
+        int fd = mkstemp(path);
+
+        assert_true(fd >= 0);
+        dprintf(fd, "%s\n", line);
+        close(fd);
+        assert_int_equal(agent_config_load(path, &config, &message), -EINVAL);
+        unlink(path);
+        assert_non_null(message);
+        assert_non_null(strstr(message, path));
+        if (!strstr(message, sentence))
+                fail_msg("'%s' does not say '%s'", message, sentence);
+}
+
+static void names_what_could_never_reach_a_collector(void **state)
+{
+        (void)state;
+        expect_refusal("[agent]\nhost_id = 00000000-0000-0000-0000-000000000000", "all zeros");
+        expect_refusal("[agent]\nhost_id = node1", "host_id 'node1' is not a UUID");
+        expect_refusal("[collector]\nurl = http://", "url 'http://' names no host");
+        expect_refusal("[collector]\nurl = https://:7440", "names no host");
+        expect_refusal("[collector]\nurl = node1:7440", "neither with http:// nor https://");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_shipped_file_shows_every_key_with_its_default),
                 cmocka_unit_test(ceph_is_allowed_only_where_it_is_enabled),
+                cmocka_unit_test(names_what_could_never_reach_a_collector),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
