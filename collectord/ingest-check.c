@@ -100,8 +100,10 @@ static int read_headers(const struct api_request *request, struct api_response *
         change->able = list_has(api_header(request, "strata-sources"), source_name(SOURCE_CEPH));
         change->update.host = change->host;
         change->update.now_us = request->now_us;
-        change->update.clock_offset_us =
-                sent_at_us ? (int64_t)sent_at_us - request->now_us : INT64_MIN;
+        /* A clock of another millennium says nothing worth showing. */
+        change->update.clock_offset_us = sent_at_us && sent_at_us <= TIME_MAX_US
+                                                 ? (int64_t)sent_at_us - request->now_us
+                                                 : INT64_MIN;
         change->update.plan_revision = change->agent_revision == UINT64_MAX
                                                ? 0
                                                : plan_stored_revision(change->agent_revision);
@@ -301,6 +303,18 @@ static void default_ceph(json_t *json)
                 json_object_set_new(ceph, "enabled", json_true());
 }
 
+/* The first member that a plan does not have; NULL when there is none. */
+static const char *find_unknown(json_t *json)
+{
+        const char *name;
+        json_t *value;
+
+        json_object_foreach (json, name, value)
+                if (strcmp(name, "sources") != 0)
+                        return name;
+        return NULL;
+}
+
 static int check_plan_json(const struct api_request *request, struct api_response *response,
         struct ingest_change *change, json_t *json)
 {
@@ -315,6 +329,10 @@ static int check_plan_json(const struct api_request *request, struct api_respons
                 json_object_del(json, "host");
                 json_object_del(json, "of");
         }
+        /* A slip of the pen must not put the built-in plan in place of the one that was meant. */
+        if (find_unknown(json))
+                return REFUSE(
+                        400, "a plan has no member '%s'; it has: sources", find_unknown(json));
         default_ceph(json);
         r = plan_from_json(json, &plan, &message);
         if (r == -EINVAL)

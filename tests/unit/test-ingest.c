@@ -29,7 +29,7 @@ struct fixture {
         struct block_encoder *encoder;
         uint8_t body[BODY_MAX];
         size_t size;
-        const char *sources, *revision, *token_host;
+        const char *sources, *revision, *token_host, *sent_at;
         uint64_t monotonic_us, interval_us;
 };
 
@@ -42,6 +42,7 @@ static int set_up(void **state)
         strcpy(f->folder, "/tmp/strata-ingest-XXXXXX");
         f->sources = "diskstats,osd";
         f->revision = "0";
+        f->sent_at = "1796027577250000";
         f->monotonic_us = 1000 * SECOND;
         f->interval_us = SECOND;
         if (!mkdtemp(f->folder) || store_open(f->folder, &f->store, &message) < 0 ||
@@ -115,7 +116,7 @@ static unsigned send(struct fixture *f, enum route_action action, const char *me
                 {"content-type", "application/vnd.strata.blocks"},
                 {"strata-host", HOST},
                 {"strata-plan-revision", f->revision},
-                {"strata-sent-at", "1796027577250000"},
+                {"strata-sent-at", f->sent_at},
                 {"strata-backlog", "42"},
                 {"strata-sources", f->sources},
         };
@@ -345,6 +346,18 @@ static void keeps_what_an_agent_says_of_itself(void **state)
         assert_int_equal(agent.last_seen_us, NOW);
 }
 
+static void does_not_count_with_a_clock_of_another_millennium(void **state)
+{
+        struct fixture *f = *state;
+        struct store_agent agent = {0};
+
+        f->sent_at = "999999999999999999";
+        add_block(f, HOST, 1, 100, SOURCE_DISKSTATS, 0);
+        expect_accepted(f, 1, 0);
+        assert_int_equal(store_read_agents(f->reader, see_agent, &agent), 0);
+        assert_int_equal(agent.clock_offset_us, INT64_MIN);
+}
+
 /* The plan of an answer: its revision, and whether `ceph` is on in it; -1 when there is none. */
 static json_int_t answered_revision(struct fixture *f, uint64_t sequence, bool *ret_ceph)
 {
@@ -458,6 +471,7 @@ static void refuses_a_plan_that_does_not_validate_and_keeps_the_old_one(void **s
         put_plan(f, "/api/v1/plans/*", "{\"sources\":{\"diskstats\":{\"interval\":\"0s\"}}}", 400);
         put_plan(f, "/api/v1/plans/*", "[1,2]", 400);
         put_plan(f, "/api/v1/plans/*", "{\"sources\":7}", 400);
+        put_plan(f, "/api/v1/plans/*", "{\"source\":{\"diskstats\":{\"interval\":\"2s\"}}}", 400);
         put_plan(f, "/api/v1/plans/*", "{", 400);
         put_plan(f, "/api/v1/plans/node1", "{}", 400);
         assert_int_equal(store_read_plan(f->reader, NULL, &json, &revision), 0);
@@ -500,6 +514,7 @@ int main(void)
                 TEST(refuses_a_source_and_headers_that_it_does_not_know),
                 TEST(refuses_an_interval_that_no_query_could_count_with),
                 TEST(keeps_what_an_agent_says_of_itself),
+                TEST(does_not_count_with_a_clock_of_another_millennium),
                 TEST(sends_the_plan_when_the_agent_has_another),
                 TEST(turns_the_ceph_source_on_only_where_it_was_elected),
                 TEST(learns_the_cluster_of_an_agent_from_its_osds),
