@@ -37,7 +37,7 @@ struct world {
         struct store *store;
         struct store_reader *reader;
         struct block_encoder *encoder;
-        uint64_t sequence;
+        uint64_t sequence, rotten; /* the block of this sequence is stored with a changed byte */
 };
 
 static struct id make_id(const char *text)
@@ -158,6 +158,8 @@ static void write_rows(struct world *world, const struct stream *stream, int fir
                 rows.header.rows = n;
                 assert_int_equal(block_encode(world->encoder, &rows, &bytes, &size), 0);
                 assert_int_equal(block_peek(bytes, size, &header, &size), 0);
+                if (world->sequence == world->rotten)
+                        ((uint8_t *)bytes)[size - 1] ^= 1;
                 assert_int_equal(store_put_block(world->store, &header, bytes, size, NOW), 0);
         }
         assert_int_equal(store_commit(world->store), 0);
@@ -450,6 +452,27 @@ static void a_host_that_is_silent_for_long_makes_it_partial_with_how_many(void *
         assert_string_equal(word(series, "state", 5), "partial");
         assert_string_equal(word(series, "detail", 5), "1 of 2 devices did not answer.");
         assert_close(number(series, "lower", 5), 1.25 * MIB);
+        json_decref(answer);
+}
+
+static void a_rotten_block_is_a_gap_and_hides_nothing_else(void **state)
+{
+        struct world *world = *state;
+        struct stream first = disk_stream(HOST_1, 512), second = disk_stream(HOST_2, 512);
+        json_t *answer, *series;
+
+        put_two_hosts(world);
+        write_osds(world, 100);
+        write_pools(world, 100);
+        write_rows(world, &first, -5, 100);
+        world->rotten = world->sequence + 2; /* 25 to 54 s */
+        write_rows(world, &second, -5, 100);
+        answer = ask(world, api_ratio, FROM_TO "&step=10s");
+        series = one_series(answer, "cluster");
+        assert_string_equal(word(series, "state", 1), "ok");
+        assert_string_equal(word(series, "state", 3), "partial");
+        assert_close(number(series, "lower", 3), 1.25 * MIB);
+        assert_string_equal(word(series, "state", 6), "ok");
         json_decref(answer);
 }
 
@@ -876,6 +899,7 @@ int main(void)
                 TEST(a_step_below_two_report_periods_is_short),
                 TEST(windows_that_are_not_delivered_yet_are_left_out),
                 TEST(a_host_that_is_silent_for_long_makes_it_partial_with_how_many),
+                TEST(a_rotten_block_is_a_gap_and_hides_nothing_else),
                 TEST(no_samples_are_a_gap_and_null),
                 TEST(two_hosts_that_deliver_the_pools_are_not_added),
                 TEST(pools_go_on_with_a_host_that_the_store_lists_first),
