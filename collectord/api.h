@@ -1,7 +1,7 @@
 #pragma once
 /*
  * The API without HTTP: a request in, a response out. server.c turns microhttpd's callbacks into
- * these; tests call them directly. A handler is one row of the route table in api.c.
+ * these; tests call them directly. A handler is one row of the route table in route.c.
  */
 
 #include <stdbool.h>
