@@ -18,6 +18,7 @@
 #include "agentd/sender.h"
 #include "agentd/spool.h"
 #include "agentd/state.h"
+#include "lib/clock.h"
 #include "lib/log.h"
 
 /* A clean end is promised within a second; the rest is for sealing. */
@@ -45,15 +46,10 @@ struct agent {
 
 static struct moment look_at_clocks(void *userdata)
 {
-        struct timespec realtime, monotonic;
-
         (void)userdata;
-        clock_gettime(CLOCK_REALTIME, &realtime);
-        clock_gettime(CLOCK_MONOTONIC, &monotonic);
         return (struct moment){
-                .realtime_us = (int64_t)realtime.tv_sec * 1000000 + realtime.tv_nsec / 1000,
-                .monotonic_us =
-                        (uint64_t)monotonic.tv_sec * 1000000 + (uint64_t)monotonic.tv_nsec / 1000,
+                .realtime_us = clock_realtime_us(),
+                .monotonic_us = clock_monotonic_us(),
         };
 }
 

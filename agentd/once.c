@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/time.h"
 
@@ -67,14 +67,6 @@ static json_t *sample_of(const struct sample *sample)
                 units_of(sample), "entities", entities);
 }
 
-static uint64_t deadline_of(const struct source_class *class)
-{
-        struct timespec at;
-
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        return (uint64_t)at.tv_sec * 1000000 + (uint64_t)at.tv_nsec / 1000 + class->deadline_us;
-}
-
 /* *ret is the sample, or says why there is none. */
 static int sample_once(enum source_id id, const struct source_options *options, json_t **ret)
 {
@@ -88,7 +80,7 @@ static int sample_once(enum source_id id, const struct source_options *options, 
         if (r >= 0)
                 r = class->open(options, &report, &source);
         if (r >= 0) {
-                r = class->collect(source, deadline_of(class), &sample);
+                r = class->collect(source, clock_monotonic_us() + class->deadline_us, &sample);
                 if (r >= 0)
                         *ret = sample_of(&sample);
                 class->close(source);

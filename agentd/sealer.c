@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "agentd/rows.h"
+#include "lib/clock.h"
 #include "lib/log.h"
 
 struct open_block {
@@ -30,11 +30,8 @@ struct sealer {
  * microsecond of the boot clock as one of the process before. */
 static uint64_t next_sequence(struct sealer *sealer)
 {
-        struct timespec at;
-        uint64_t now_us;
+        uint64_t now_us = clock_boot_us();
 
-        clock_gettime(CLOCK_BOOTTIME, &at);
-        now_us = (uint64_t)at.tv_sec * 1000000 + (uint64_t)at.tv_nsec / 1000;
         sealer->sequence = now_us > sealer->sequence ? now_us : sealer->sequence + 1;
         return sealer->sequence;
 }

@@ -9,6 +9,7 @@
 
 #include "agentd/answer.h"
 #include "agentd/upload.h"
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/metric.h"
 
@@ -49,22 +50,6 @@ struct sender {
         uint64_t facts_not_before_us;
         struct backoff facts_backoff;
 };
-
-static uint64_t monotonic_us(void)
-{
-        struct timespec at;
-
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        return (uint64_t)at.tv_sec * 1000000 + (uint64_t)at.tv_nsec / 1000;
-}
-
-static int64_t realtime_us(void)
-{
-        struct timespec at;
-
-        clock_gettime(CLOCK_REALTIME, &at);
-        return (int64_t)at.tv_sec * 1000000 + at.tv_nsec / 1000;
-}
 
 /* xorshift64: jitter needs no more. */
 static uint64_t next_random(struct sender *sender)
@@ -158,7 +143,7 @@ static int start(struct sender *sender, enum kind kind, const struct upload_requ
 
         add_header(&headers, "Strata-Host: %s", sender->host);
         add_header(&headers, "Strata-Plan-Revision: %" PRIu64, sender->plan_revision);
-        add_header(&headers, "Strata-Sent-At: %" PRId64, realtime_us());
+        add_header(&headers, "Strata-Sent-At: %" PRId64, clock_realtime_us());
         add_header(&headers, "Strata-Backlog: %" PRIu64, sender->counters->spool_rows);
         add_header(&headers, "Strata-Sources: %s", sender->sources);
         if (request.body)
@@ -237,7 +222,7 @@ static int start_next(struct sender *sender, uint64_t now_us)
 
 void sender_kick(struct sender *sender)
 {
-        uint64_t now_us = monotonic_us();
+        uint64_t now_us = clock_monotonic_us();
         int r;
 
         if (sender->flying != KIND_NONE || now_us < sender->wait_until_us)
@@ -285,7 +270,7 @@ static void succeeded(struct sender *sender, enum kind kind)
 {
         tell(sender, kind, NULL, "");
         sender->healthy = true;
-        sender->spoken_us = monotonic_us();
+        sender->spoken_us = clock_monotonic_us();
         if (kind != KIND_BLOCKS)
                 return;
         /* Whoever answers after a while may be new and know nothing of this host. */
@@ -305,7 +290,7 @@ static void failed(struct sender *sender, enum kind kind, const struct upload_an
         if (answer->status == 401 && load_token(sender))
                 return;
         delay_us = backoff_next(&sender->backoff, next_random(sender), answer->retry_after_us);
-        sender->wait_until_us = monotonic_us() + delay_us;
+        sender->wait_until_us = clock_monotonic_us() + delay_us;
         arm(sender, sender->wait_until_us);
 }
 
@@ -377,7 +362,7 @@ static void plan_answered(struct sender *sender, const struct upload_answer *ans
                 succeeded(sender, KIND_PLAN);
                 sender->plan(sender->userdata, meaning.plan);
         } else {
-                sender->spoken_us = monotonic_us();
+                sender->spoken_us = clock_monotonic_us();
                 aside_failed(sender, KIND_PLAN, answer, meaning.detail);
         }
         answer_done(&meaning);
@@ -385,7 +370,7 @@ static void plan_answered(struct sender *sender, const struct upload_answer *ans
 
 static void facts_answered(struct sender *sender, const struct upload_answer *answer)
 {
-        uint64_t now_us = monotonic_us();
+        uint64_t now_us = clock_monotonic_us();
         struct answer meaning;
 
         answer_read_facts(answer->status, answer->body, answer->size, &meaning);

@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "agentd/counters.h"
+#include "lib/clock.h"
 
 enum {
         COLUMN_CPU_TIME,
@@ -63,14 +63,6 @@ static void agent_close(struct source *source)
 }
 DEFINE_CLEANUP(source, struct source *, agent_close)
 
-static uint64_t boot_time_us(void)
-{
-        struct timespec at;
-
-        clock_gettime(CLOCK_BOOTTIME, &at);
-        return (uint64_t)at.tv_sec * 1000000 + (uint64_t)at.tv_nsec / 1000;
-}
-
 static int agent_open(const struct source_options *options, const struct source_report *report,
         struct source **ret)
 {
@@ -88,7 +80,7 @@ static int agent_open(const struct source_options *options, const struct source_
         source->entity = (struct block_entity){
                 .name = "agent",
                 .identity = "",
-                .instance = boot_time_us(),
+                .instance = clock_boot_us(),
         };
         *ret = STEAL(source);
         return 0;
@@ -128,7 +120,6 @@ static void copy_counters(const struct agent_counters *counters, uint64_t *value
 
 static int agent_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
 {
-        struct timespec at;
         struct rusage usage;
         int r;
 
@@ -143,7 +134,6 @@ static int agent_collect(struct source *source, uint64_t deadline_us, struct sam
                 (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
         if (source->counters)
                 copy_counters(source->counters, source->values);
-        clock_gettime(CLOCK_REALTIME, &at);
         *ret = (struct sample){
                 .generation = 1,
                 .entities = &source->entity,
@@ -151,7 +141,7 @@ static int agent_collect(struct source *source, uint64_t deadline_us, struct sam
                 .columns = columns,
                 .n_columns = COLUMN_MAX_,
                 .values = source->values,
-                .time_us = (int64_t)at.tv_sec * 1000000 + at.tv_nsec / 1000,
+                .time_us = clock_realtime_us(),
         };
         return 0;
 }

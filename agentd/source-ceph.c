@@ -23,6 +23,7 @@
 
 #include "agentd/ceph-facts.h"
 #include "agentd/ceph-row.h"
+#include "lib/clock.h"
 #include "lib/log.h"
 
 #define TIMEOUT_S "5"           /* of the connection, and of each command */
@@ -44,14 +45,6 @@ struct source {
         uint64_t facts_epoch, facts_at_us;
         json_t *facts; /* as ceph_facts_make gives them */
 };
-
-static int64_t now_us(clockid_t clock)
-{
-        struct timespec now;
-
-        clock_gettime(clock, &now);
-        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 static void json_cleanup(json_t **json)
 {
@@ -254,16 +247,16 @@ static int sample_ask(struct source *source, uint64_t deadline_us, int64_t *ret_
         r = ceph_status_parse(status_json, &status);
         if (r < 0)
                 return r;
-        if ((uint64_t)now_us(CLOCK_MONOTONIC) + TIMEOUT_US > deadline_us)
+        if (clock_monotonic_us() + TIMEOUT_US > deadline_us)
                 return -ETIMEDOUT;
-        *ret_time_us = now_us(CLOCK_REALTIME);
+        *ret_time_us = clock_realtime_us();
         r = ask(source, "{\"prefix\":\"df\",\"detail\":\"detail\",\"format\":\"json\"}", &df);
         if (r < 0)
                 return r;
         r = ceph_pools_parse(df, &pools, &n);
         if (r < 0)
                 return r;
-        return ceph_row_make(&source->row, &status, pools, n, (uint64_t)now_us(CLOCK_MONOTONIC));
+        return ceph_row_make(&source->row, &status, pools, n, clock_monotonic_us());
 }
 
 static const char *reason(int error)
@@ -298,7 +291,7 @@ static void health_update(struct source *source)
 /* Facts follow the map; only a time-out is a reason to give up the row. */
 static int facts_update(struct source *source, uint64_t deadline_us)
 {
-        uint64_t now = (uint64_t)now_us(CLOCK_MONOTONIC), pause_us;
+        uint64_t now = clock_monotonic_us(), pause_us;
         int r;
 
         health_update(source);
@@ -323,8 +316,7 @@ static int fail(struct source *source, int error)
         if (source->pause_us > PAUSE_LAST_US)
                 source->pause_us = PAUSE_LAST_US;
         /* A little less, so that no tick is skipped. */
-        source->connect_at_us =
-                (uint64_t)now_us(CLOCK_MONOTONIC) + source->pause_us - source->pause_us / 10;
+        source->connect_at_us = clock_monotonic_us() + source->pause_us - source->pause_us / 10;
         if (error != source->error)
                 source_report(&source->report, LOG_LEVEL_WARNING, "ceph: %s as %s: %s",
                         source->conf, source->name, reason(error));
@@ -338,7 +330,7 @@ static int ceph_collect(struct source *source, uint64_t deadline_us, struct samp
         int r;
 
         if (!source->cluster) {
-                if ((uint64_t)now_us(CLOCK_MONOTONIC) < source->connect_at_us)
+                if (clock_monotonic_us() < source->connect_at_us)
                         return source->error;
                 r = connect_(source);
                 if (r < 0)

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "agentd/diskstats.h"
+#include "lib/clock.h"
 #include "lib/log.h"
 
 #define FILE_BYTES_FIRST 16384u   /* about 150 devices; grows */
@@ -31,14 +32,6 @@ struct source {
         uint64_t reviewed_us; /* CLOCK_MONOTONIC */
         uint32_t review_next;
 };
-
-static int64_t now_us(clockid_t clock)
-{
-        struct timespec now;
-
-        clock_gettime(clock, &now);
-        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 static int buffer_grow(struct source *source)
 {
@@ -161,7 +154,7 @@ static bool unused_has_size(const struct source *source, const struct diskstats_
 static int layout_review(struct source *source)
 {
         struct diskstats *layout = &source->layout;
-        uint64_t now = (uint64_t)now_us(CLOCK_MONOTONIC);
+        uint64_t now = clock_monotonic_us();
 
         if (now - source->reviewed_us < REVIEW_US)
                 return 0;
@@ -205,7 +198,7 @@ static int diskstats_collect(struct source *source, uint64_t deadline_us, struct
         r = layout_review(source);
         if (r < 0)
                 return r;
-        time_us = now_us(CLOCK_REALTIME);
+        time_us = clock_realtime_us();
         r = file_read(source);
         if (r < 0)
                 return r;
@@ -252,8 +245,7 @@ static int diskstats_add_facts(struct source *source, struct facts *facts)
                 copy.facts.identity = strdup(layout->disks[i].identity);
                 if (!copy.facts.identity)
                         return -ENOMEM;
-                devices[facts->n_devices++] = copy.facts;
-                copy = (struct device){0};
+                devices[facts->n_devices++] = STEAL_LEAVING(copy, (struct device){0}).facts;
         }
         return 0;
 }
@@ -289,7 +281,7 @@ static int diskstats_open(const struct source_options *options, const struct sou
         source->fd = open(path, O_RDONLY | O_CLOEXEC);
         if (source->fd < 0)
                 return -errno;
-        source->reviewed_us = (uint64_t)now_us(CLOCK_MONOTONIC);
+        source->reviewed_us = clock_monotonic_us();
         *ret = STEAL(source);
         return 0;
 }

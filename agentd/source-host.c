@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "agentd/host-process.h"
+#include "lib/clock.h"
 
 #define TEXT_BYTES_MAX (256u << 10) /* /proc/stat of a machine with 1,000 CPUs has about 150 KB */
 #define NICS_MAX 4096u              /* each container may have one */
@@ -87,14 +87,6 @@ struct source {
         uint32_t n_entities, n_columns, n_metrics_before;
         uint64_t generation;
 };
-
-static int64_t now_us(clockid_t clock)
-{
-        struct timespec now;
-
-        clock_gettime(clock, &now);
-        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 /* 0 and no text when this kernel has no such file. What does not fit into the buffer is left. */
 static int file_read(struct source *source, enum host_file file)
@@ -376,7 +368,7 @@ static void values_make(struct source *source)
 
 static int host_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
 {
-        int64_t time_us = now_us(CLOCK_REALTIME);
+        int64_t time_us = clock_realtime_us();
         bool changed = false, processes_changed;
         int r;
 
@@ -391,8 +383,8 @@ static int host_collect(struct source *source, uint64_t deadline_us, struct samp
         r = nics_collect(source, &changed);
         if (r < 0)
                 return r;
-        r = host_processes_read(source->processes, (uint64_t)now_us(CLOCK_MONOTONIC),
-                &source->process, &source->n_processes, &processes_changed);
+        r = host_processes_read(source->processes, clock_monotonic_us(), &source->process,
+                &source->n_processes, &processes_changed);
         if (r < 0)
                 return r;
         changed |= source->n_metrics != source->n_metrics_before ||

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "agentd/osd.h"
+#include "lib/clock.h"
 #include "lib/log.h"
 
 #define DEADLINE_US 800000u /* of one row: below the shortest usual interval */
@@ -37,14 +38,6 @@ struct source {
         uint32_t n_entities, n_columns;
         uint64_t generation;
 };
-
-static int64_t now_us(clockid_t clock)
-{
-        struct timespec now;
-
-        clock_gettime(clock, &now);
-        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 /* Keeps the OSD whose socket has the same path. */
 static void osd_take(struct source *source, struct osd *osd, struct osd_found *found)
@@ -130,7 +123,7 @@ static nfds_t polls_make(struct source *source, uint64_t now, uint64_t *ret_wake
 
 static void answers_read(struct source *source, nfds_t n)
 {
-        uint64_t now = (uint64_t)now_us(CLOCK_MONOTONIC);
+        uint64_t now = clock_monotonic_us();
         struct osd *osd = source->osds;
 
         for (nfds_t i = 0; i < n; i++, osd++) {
@@ -144,7 +137,7 @@ static void answers_read(struct source *source, nfds_t n)
 
 static void osds_ask(struct source *source, uint64_t deadline_us)
 {
-        uint64_t now = (uint64_t)now_us(CLOCK_MONOTONIC);
+        uint64_t now = clock_monotonic_us();
 
         if (now + SOCKET_US < deadline_us)
                 deadline_us = now + SOCKET_US;
@@ -154,7 +147,7 @@ static void osds_ask(struct source *source, uint64_t deadline_us)
                 uint64_t wake_us = 0;
                 nfds_t n;
 
-                now = (uint64_t)now_us(CLOCK_MONOTONIC);
+                now = clock_monotonic_us();
                 n = polls_make(source, now, &wake_us);
                 if (n == 0)
                         return;
@@ -239,7 +232,7 @@ static uint32_t values_make(struct source *source)
 
 static int osd_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
 {
-        uint64_t now = (uint64_t)now_us(CLOCK_MONOTONIC);
+        uint64_t now = clock_monotonic_us();
         int64_t time_us;
         uint32_t failures;
         int r;
@@ -252,7 +245,7 @@ static int osd_collect(struct source *source, uint64_t deadline_us, struct sampl
         }
         if (deadline_us > now + DEADLINE_US)
                 deadline_us = now + DEADLINE_US;
-        time_us = now_us(CLOCK_REALTIME);
+        time_us = clock_realtime_us();
         osds_ask(source, deadline_us);
         r = layout_update(source);
         if (r < 0)

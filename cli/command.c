@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 
 #include "cli/json.h"
+#include "lib/clock.h"
 
 #define DEFAULT_URL "http://127.0.0.1:7440"
 #define TOKEN_MAX 4096 /* the collector's tokens have fewer than 100 bytes */
@@ -259,14 +259,6 @@ static int open_stop(const struct command *command)
         return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int64_t read_clock(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 static int run(const struct command *command, const struct options *options)
 {
         CLEANUP(output) struct output output = {0};
@@ -278,7 +270,7 @@ static int run(const struct command *command, const struct options *options)
                 .argument = options->n_arguments > 1 ? options->arguments[1] : NULL,
                 .output = &output,
                 .stop_fd = stop_fd,
-                .now_us = read_clock(),
+                .now_us = clock_realtime_us(),
         };
         int status, r = output_init(&output);
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "collectord/openapi.h"
+#include "lib/clock.h"
 
 #define BODIES_MAX (256u << 20) /* memory that all bodies together may take */
 #define CHANGES_MAX 256u        /* of one commit; more would keep the first ones waiting */
@@ -247,7 +247,7 @@ static int query(struct exchange *exchange, struct store_reader *reader)
         const struct api_request *request = &exchange->request;
         int r;
 
-        if (service_monotonic_us() > request->deadline_us)
+        if (clock_monotonic_us() > request->deadline_us)
                 return -ETIME;
         store_reader_set_deadline(reader, request->deadline_us);
         r = store_reader_begin(reader);
@@ -262,7 +262,7 @@ static void run_query(struct job *job, void *state, bool hurry)
 {
         struct exchange *exchange = exchange_of(job);
         struct metrics *metrics = &exchange->service->metrics;
-        uint64_t begin_us = service_monotonic_us();
+        uint64_t begin_us = clock_monotonic_us();
         int r;
 
         if (hurry)
@@ -275,7 +275,7 @@ static void run_query(struct job *job, void *state, bool hurry)
         if (r < 0)
                 (void)api_problem_errno(&exchange->request, &exchange->response, r);
         metrics_add(metrics, queries, 1);
-        metrics_add(metrics, query_seconds, service_monotonic_us() - begin_us);
+        metrics_add(metrics, query_seconds, clock_monotonic_us() - begin_us);
 }
 
 static void query_done(struct job *job)
@@ -332,7 +332,7 @@ void exchange_run(struct exchange *exchange)
 
         if (exchange->answered)
                 return;
-        exchange->request.deadline_us = service_monotonic_us() + service->config->query_timeout_us;
+        exchange->request.deadline_us = clock_monotonic_us() + service->config->query_timeout_us;
         switch (exchange->route->action) {
         case ROUTE_READ:
                 exchange->job = (struct job){.run = run_query, .done = query_done};

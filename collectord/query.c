@@ -3,25 +3,20 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
 #include "collectord/query-blocks.h"
 #include "collectord/query-members.h"
+#include "lib/clock.h"
 
 #define LIVE_INTERVALS 4u
 
 int query_check_deadline(const struct query *query)
 {
-        struct timespec now;
-
         if (query->deadline_us == 0)
                 return 0;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u > query->deadline_us
-                       ? -ETIME
-                       : 0;
+        return clock_monotonic_us() > query->deadline_us ? -ETIME : 0;
 }
 
 int64_t query_last_sample(const struct query *query, const struct id *host, enum source_id source)

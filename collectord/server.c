@@ -10,6 +10,7 @@
 
 #include <microhttpd.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "collectord/listen.h"
 #include "collectord/service-private.h"
@@ -60,13 +61,14 @@ struct server {
         size_t n_clients, n_calls;
         bool closed;   /* a connection, in this turn */
         int listen_fd; /* until the daemon has it */
+        bool stopping; /* a 503 closes its connection */
         char address[LISTEN_ADDRESS_MAX];
 };
 
 static void set_deadline(struct call *call, uint64_t timeout_us)
 {
         if (call->client)
-                call->client->deadline_us = service_monotonic_us() + timeout_us;
+                call->client->deadline_us = clock_monotonic_us() + timeout_us;
 }
 
 /* ---- one request ---- */
@@ -89,14 +91,12 @@ static uint64_t read_head(struct call *call, const char *method, const char *pat
 {
         struct api_request *request = &call->exchange.request;
         const char *length;
-        struct timespec now;
         char *end;
         uint64_t value;
 
-        clock_gettime(CLOCK_REALTIME, &now);
         request->method = method;
         request->path = path;
-        request->now_us = now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+        request->now_us = clock_realtime_us();
         request->headers = call->headers;
         request->parameters = call->parameters;
         for (size_t i = 0; i < N_HEADERS; i++) {
@@ -156,7 +156,7 @@ static void add_headers(const struct call *call, struct MHD_Response *response)
                 MHD_add_response_header(response, "Cache-Control", "no-store");
         MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
         MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
-        if (answer->status == 503 && call->server->listen_fd == -2)
+        if (answer->status == 503 && call->server->stopping)
                 MHD_add_response_header(response, "Connection", "close");
 }
 
@@ -282,7 +282,7 @@ static void client_open(struct server *server, struct MHD_Connection *connection
         if (!client)
                 return; /* it is served, but cannot be cut */
         client->fd = info ? info->connect_fd : -1;
-        client->deadline_us = service_monotonic_us() + server->config->request_timeout_us;
+        client->deadline_us = clock_monotonic_us() + server->config->request_timeout_us;
         client->next = server->clients;
         client->link = &server->clients;
         if (client->next)
@@ -319,7 +319,7 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
 static int on_sweep(sd_event_source *source, uint64_t time_us, void *userdata)
 {
         struct server *server = userdata;
-        uint64_t now_us = service_monotonic_us();
+        uint64_t now_us = clock_monotonic_us();
 
         (void)time_us;
         for (struct client *client = server->clients; client; client = client->next) {
@@ -484,7 +484,7 @@ void server_stop(struct server *server)
 
         if (fd >= 0)
                 close(fd);
-        server->listen_fd = -2; /* stopped: 503 closes its connection */
+        server->stopping = true;
 }
 
 size_t server_count_requests(const struct server *server)
@@ -496,9 +496,9 @@ void server_flush(struct server *server, uint64_t timeout_us)
 {
         const union MHD_DaemonInfo *info =
                 MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-        uint64_t end_us = service_monotonic_us() + timeout_us;
+        uint64_t end_us = clock_monotonic_us() + timeout_us;
 
-        while (info && server->n_calls > 0 && service_monotonic_us() < end_us) {
+        while (info && server->n_calls > 0 && clock_monotonic_us() < end_us) {
                 struct pollfd fd = {.fd = info->epoll_fd, .events = POLLIN};
 
                 (void)poll(&fd, 1, 10);

@@ -27,6 +27,5 @@ struct service {
 /* Commits all changes that wait, and answers them. */
 void service_commit(struct service *service);
 
-uint64_t service_monotonic_us(void);
 /* The dashboard's, as configured or as installed. */
 const char *service_web_folder(const struct service *service);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "lib/clock.h"
 #include "lib/facts.h"
 #include "lib/log.h"
 
@@ -17,22 +18,6 @@
 #define SEAT_PATIENCE_US 15000000ull
 #define DAY_US (INT64_C(86400) * 1000000)
 #define TIMER_ACCURACY_US 1000ull
-
-uint64_t service_monotonic_us(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
-}
-
-static int64_t real_us(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
-}
 
 static void log_store(struct service *service, int r)
 {
@@ -87,7 +72,7 @@ static void answer_change(struct service *service, struct exchange *exchange, in
         }
         if (r >= 0 && !exchange->answered)
                 r = ingest_answer(&exchange->change, &exchange->request, &exchange->response,
-                        service->plans, service->election, service_monotonic_us());
+                        service->plans, service->election, clock_monotonic_us());
         if (r < 0)
                 (void)api_problem_errno(&exchange->request, &exchange->response, r);
         exchange->answered = true;
@@ -97,7 +82,7 @@ static void answer_change(struct service *service, struct exchange *exchange, in
 void service_commit(struct service *service)
 {
         struct exchange *changes = service->changes, *next;
-        uint64_t begin_us = service_monotonic_us();
+        uint64_t begin_us = clock_monotonic_us();
         int r;
 
         service->changes = NULL;
@@ -107,7 +92,7 @@ void service_commit(struct service *service)
                 return;
         r = apply_all(service, changes);
         log_store(service, r);
-        metrics_add(&service->metrics, commit_seconds, service_monotonic_us() - begin_us);
+        metrics_add(&service->metrics, commit_seconds, clock_monotonic_us() - begin_us);
         if (r < 0)
                 metrics_add(&service->metrics, commit_failures, 1);
         else
@@ -135,7 +120,7 @@ static int on_jobs_done(sd_event_source *source, int fd, uint32_t events, void *
 static int on_retain(sd_event_source *source, uint64_t time_us, void *userdata)
 {
         struct service *service = userdata;
-        int64_t before_us = real_us() - (int64_t)service->config->raw_days * DAY_US;
+        int64_t before_us = clock_realtime_us() - (int64_t)service->config->raw_days * DAY_US;
         uint32_t removed = 0;
         int r;
 
@@ -226,7 +211,7 @@ static int seat_incumbents(struct service *service, struct store_reader *reader)
                 bool elected;
 
                 r = election_hear(service->election, &incumbents.newest[i].host, true,
-                        service_monotonic_us(), SEAT_PATIENCE_US, &elected);
+                        clock_monotonic_us(), SEAT_PATIENCE_US, &elected);
         }
         return r < 0 ? r : 0;
 }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
+
+#include "lib/clock.h"
 
 #define PROGRESS_STEPS                                                                             \
         2000 /* SQLite's instructions between two looks at the clock: about 0.1 ms                 \
@@ -67,13 +68,7 @@ struct store_reader {
 
 static bool is_late(const struct store_reader *reader)
 {
-        struct timespec now;
-
-        if (reader->deadline_us == 0)
-                return false;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u >
-               reader->deadline_us;
+        return reader->deadline_us != 0 && clock_monotonic_us() > reader->deadline_us;
 }
 
 static int progress(void *userdata)

@@ -1,7 +1,8 @@
 #pragma once
 /*
  * Ownership at the declaration. CLEANUP(name) on a local calls name_cleanup(&local) at scope end;
- * STEAL(x) hands the value on and leaves NULL behind. DEFINE_CLEANUP(name, type, free) makes
+ * STEAL(x) hands the value on and leaves NULL behind; STEAL_LEAVING is for what is no pointer: a
+ * descriptor leaves -1, a struct leaves zeroes. DEFINE_CLEANUP(name, type, free) makes
  * name_cleanup for a pointer type whose free function accepts NULL.
  */
 
@@ -11,10 +12,12 @@
 
 #define CLEANUP(name) __attribute__((cleanup(name##_cleanup)))
 
-#define STEAL(x)                                                                                   \
+#define STEAL(x) STEAL_LEAVING(x, NULL)
+
+#define STEAL_LEAVING(x, nothing)                                                                  \
         ({                                                                                         \
                 __typeof__(x) steal_ = (x);                                                        \
-                (x) = NULL;                                                                        \
+                (x) = (nothing);                                                                   \
                 steal_;                                                                            \
         })
 

@@ -1,0 +1,34 @@
+#pragma once
+/*
+ * The clocks of this machine, in microseconds. Only programs, their event loops and sources look at
+ * them; code that decides by the time takes it as an argument, so that a test can choose it.
+ */
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t clock_read_us(clockid_t clock)
+{
+        struct timespec now;
+
+        clock_gettime(clock, &now);
+        return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Unix time. */
+static inline int64_t clock_realtime_us(void)
+{
+        return clock_read_us(CLOCK_REALTIME);
+}
+
+/* Stands still while the machine sleeps; for deadlines and pauses. */
+static inline uint64_t clock_monotonic_us(void)
+{
+        return (uint64_t)clock_read_us(CLOCK_MONOTONIC);
+}
+
+/* Since the machine started. */
+static inline uint64_t clock_boot_us(void)
+{
+        return (uint64_t)clock_read_us(CLOCK_BOOTTIME);
+}
