@@ -26,10 +26,8 @@ static void add_numbers(struct ladder_view *view, enum colour colour, double byt
         double amplification)
 {
         char text[FORMAT_MAX];
-        double rate = bytes / view->seconds;
 
-        table_add(
-                view->table, colour, "%s%s", format_bytes(rate, text), isfinite(rate) ? "/s" : "");
+        table_add(view->table, colour, "%s", format_byte_rate(bytes / view->seconds, text));
         table_add(view->table, colour, "%s", format_count(ops / view->seconds, text));
         table_add(view->table, colour, "%s", format_bytes(ops > 0 ? bytes / ops : NAN, text));
         table_add(view->table, colour, "%s", format_factor(amplification, text));
@@ -129,7 +127,7 @@ static void add_unattributed(struct ladder_view *view, const json_t *unattribute
         if (!isfinite(rate))
                 return;
         table_add(view->table, COLOUR_NONE, "unattributed");
-        table_add(view->table, COLOUR_NONE, "%s/s", format_bytes(rate, text));
+        table_add(view->table, COLOUR_NONE, "%s", format_byte_rate(rate, text));
         table_add(view->table, COLOUR_NONE, "%s", "");
         table_add(view->table, COLOUR_NONE, "%s", "");
         table_add(view->table, COLOUR_NONE, "%s", "");

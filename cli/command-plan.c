@@ -86,8 +86,9 @@ static void add_metrics(struct table *table, const json_t *metrics)
         const json_t *metric;
 
         json_array_foreach (metrics, i, metric) {
+                const char *name = json_string_value(metric);
                 int n = snprintf(text + length, sizeof(text) - length, "%s%s", i ? "," : "",
-                        json_string_value(metric));
+                        name ? name : "?");
 
                 if (n < 0 || length + n >= sizeof(text)) {
                         text[length] = '\0';

@@ -125,17 +125,6 @@ static const json_t *find_rung(const json_t *ladder, const char *way, const char
         return NULL;
 }
 
-static void add_rate(struct table *table, double value, bool bytes)
-{
-        char text[FORMAT_MAX];
-
-        if (bytes)
-                table_add(table, COLOUR_NONE, "%s%s", format_bytes(value, text),
-                        isfinite(value) ? "/s" : "");
-        else
-                table_add(table, COLOUR_NONE, "%s", format_count(value, text));
-}
-
 static void add_way(struct top_view *view, struct table *table, const char *way, const char *layer)
 {
         const json_t *rung = find_rung(view->ladder, way, layer);
@@ -144,8 +133,8 @@ static void add_way(struct top_view *view, struct table *table, const char *way,
                 json_get_number(view->ladder, "to") - json_get_number(view->ladder, "from");
         char text[FORMAT_MAX];
 
-        add_rate(table, ops / seconds, false);
-        add_rate(table, bytes / seconds, true);
+        table_add(table, COLOUR_NONE, "%s", format_count(ops / seconds, text));
+        table_add(table, COLOUR_NONE, "%s", format_byte_rate(bytes / seconds, text));
         table_add(table, COLOUR_NONE, "%s", format_bytes(ops > 0 ? bytes / ops : NAN, text));
         table_add(table, COLOUR_BOLD, "%s",
                 format_factor(json_get_number(rung, "amplification"), text));

@@ -9,6 +9,9 @@
 #include "cli/json.h"
 #include "cli/table.h"
 
+/* " osd." and a number of 64 bits */
+#define OSD_BYTES_MAX 25u
+
 enum {
         READ_OPS,
         WRITE_OPS,
@@ -27,17 +30,6 @@ struct device_row {
         const char *host, *name; /* of the answer */
         double values[N_METRICS];
 };
-
-static void add_rate(struct table *table, double value, bool bytes)
-{
-        char text[FORMAT_MAX];
-
-        if (bytes)
-                table_add(table, COLOUR_NONE, "%s%s", format_bytes(value, text),
-                        isfinite(value) ? "/s" : "");
-        else
-                table_add(table, COLOUR_NONE, "%s", format_count(value, text));
-}
 
 static int metric_index(const char *name)
 {
@@ -101,7 +93,7 @@ static size_t gather_rows(const json_t *all_series, struct device_row *rows)
 /* "osd.3 osd.4 (db)" */
 static void add_osds(const json_t *devices, struct table *table, const struct device_row *row)
 {
-        char text[64] = "";
+        char text[96] = "";
         const json_t *device, *osd;
         size_t i, k, length = 0;
 
@@ -112,7 +104,7 @@ static void add_osds(const json_t *devices, struct table *table, const struct de
                         strcmp(json_get_text(device, "hostname"), row->host) != 0)
                         continue;
                 json_array_foreach (json_object_get(device, "osds"), k, osd)
-                        if (length + 16 < sizeof(text))
+                        if (length + OSD_BYTES_MAX < sizeof(text))
                                 length += snprintf(text + length, sizeof(text) - length,
                                         "%sosd.%" JSON_INTEGER_FORMAT, length ? " " : "",
                                         json_integer_value(osd));
@@ -130,11 +122,11 @@ static void add_device(const json_t *devices, struct table *table, const struct 
 
         table_add(table, COLOUR_NONE, "%s%s%s", row->host, *row->host ? "/" : "", row->name);
         add_osds(devices, table, row);
-        add_rate(table, values[WRITE_OPS], false);
-        add_rate(table, values[WRITE_BYTES], true);
+        table_add(table, COLOUR_NONE, "%s", format_count(values[WRITE_OPS], text));
+        table_add(table, COLOUR_NONE, "%s", format_byte_rate(values[WRITE_BYTES], text));
         table_add(table, COLOUR_NONE, "%s", format_latency(values[WRITE_AWAIT], false, text));
-        add_rate(table, values[READ_OPS], false);
-        add_rate(table, values[READ_BYTES], true);
+        table_add(table, COLOUR_NONE, "%s", format_count(values[READ_OPS], text));
+        table_add(table, COLOUR_NONE, "%s", format_byte_rate(values[READ_BYTES], text));
         table_add(table, COLOUR_NONE, "%s", format_latency(values[READ_AWAIT], false, text));
         table_add(table, COLOUR_NONE, "%s", format_factor(values[QUEUE], text));
         table_add(table, values[UTILISATION] > 0.9 ? COLOUR_NOTICE : COLOUR_NONE, "%s",

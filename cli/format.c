@@ -45,6 +45,14 @@ char *format_bytes(double bytes, char *ret)
                        : none(ret);
 }
 
+char *format_byte_rate(double bytes_per_second, char *ret)
+{
+        format_bytes(bytes_per_second, ret);
+        if (!isfinite(bytes_per_second))
+                return ret;
+        return strncat(ret, "/s", FORMAT_MAX - 1 - strlen(ret));
+}
+
 char *format_whole(double number, char *ret)
 {
         if (!isfinite(number) || fabs(number) > 1e18)

@@ -11,6 +11,8 @@
 
 /* IEC: "0 B", "512 B", "16.0 KiB", "1.21 GiB". */
 char *format_bytes(double bytes, char *ret);
+/* "16.0 KiB/s" */
+char *format_byte_rate(double bytes_per_second, char *ret);
 /* "12345" */
 char *format_whole(double number, char *ret);
 /* SI: "0", "0.25", "950", "1.29 k", "12.3 M". */

@@ -46,6 +46,16 @@ static void bytes_have_three_digits_and_an_iec_unit(void **state)
                 {4.1e12, "3.73 TiB"}, {1e30, "867361737988 EiB"}, {-2048, "-2.00 KiB"});
 }
 
+static void byte_rates_are_bytes_per_second(void **state)
+{
+        char text[FORMAT_MAX];
+
+        (void)state;
+        CHECK(format_byte_rate, {0, "0 B/s"}, {1048576, "1.00 MiB/s"});
+        /* What an answer may hold, however wrong. */
+        assert_int_equal(strlen(format_byte_rate(1e300, text)), FORMAT_MAX - 1);
+}
+
 static void counts_have_three_digits_and_an_si_prefix(void **state)
 {
         (void)state;
@@ -192,6 +202,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(bytes_have_three_digits_and_an_iec_unit),
+                cmocka_unit_test(byte_rates_are_bytes_per_second),
                 cmocka_unit_test(counts_have_three_digits_and_an_si_prefix),
                 cmocka_unit_test(factors_keep_the_digits_that_matter),
                 cmocka_unit_test(shares_are_per_cent),
