@@ -39,7 +39,7 @@ static int pool_parse(const json_t *json, struct ceph_pool *ret)
 
         if (!name || strlen(name) > BLOCK_NAME_MAX || !number_get(json, "id", &ret->id))
                 return -EBADMSG;
-        strcpy(ret->name, name);
+        memcpy(ret->name, name, strlen(name) + 1);
         for (size_t i = 0; i < CEPH_POOL_METRICS; i++)
                 if (!number_get(stats, keys[i], &ret->values[i]))
                         return -EBADMSG;
@@ -134,7 +134,7 @@ int ceph_status_parse(const json_t *status, struct ceph_status *ret)
                 strlen(health) >= sizeof(result.health) ||
                 !number_get(inner ? inner : osdmap, "epoch", &result.osdmap_epoch))
                 return -EBADMSG;
-        strcpy(result.health, health);
+        memcpy(result.health, health, strlen(health) + 1);
         result.health_level = health_level(health);
         states_count(pgmap, &result);
         number_get(pgmap, "degraded_objects", &result.degraded_objects); /* absent when 0 */

@@ -45,11 +45,12 @@ static size_t clean(char *text, size_t size)
 static int path_format(char *ret, const char *root, const char *name, const char *file)
 {
         char folder[NAME_MAX + 1];
+        size_t length = strlen(name);
         int n;
 
-        if (strlen(name) >= sizeof(folder) || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        if (length >= sizeof(folder) || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
                 return -EINVAL;
-        strcpy(folder, name);
+        memcpy(folder, name, length + 1);
         swap_character(folder, '/', '!');
         n = snprintf(
                 ret, PATH_MAX, "%s/sys/class/block/%s%s%s", root, folder, *file ? "/" : "", file);
@@ -115,7 +116,7 @@ static bool has_file(const char *root, const char *name, const char *file)
 /* The unit serial number page of SCSI: four bytes of header, the third and fourth the length. */
 static int scsi_serial_read(const char *root, const char *name, char **ret)
 {
-        char page[TEXT_MAX];
+        char page[TEXT_MAX] = {0};
         ssize_t n = file_read(root, name, "device/vpd_pg80", page, sizeof(page));
 
         if (n <= 4)
@@ -205,7 +206,7 @@ static int disk_of_partition(const char *root, const char *name, char *ret, size
         slash = strrchr(target, '/');
         if (!slash || strlen(slash + 1) >= size)
                 return -ENOENT;
-        strcpy(ret, slash + 1);
+        memcpy(ret, slash + 1, strlen(slash + 1) + 1);
         swap_character(ret, '!', '/');
         return 0;
 }
@@ -339,8 +340,7 @@ int device_read(
         r = slaves_read(root, facts);
         if (r < 0)
                 return r;
-        *ret = device;
-        device = (struct device){0};
+        *ret = STEAL_LEAVING(device, (struct device){0});
         return 0;
 }
 
@@ -408,7 +408,6 @@ int device_copy_facts(const struct device *device, struct facts_device *ret)
         if (r < 0 || !to->name || !to->alias || !to->identity || !to->model || !to->serial ||
                 !to->wwn)
                 return -ENOMEM;
-        *ret = copy.facts;
-        copy = (struct device){0};
+        *ret = STEAL_LEAVING(copy, (struct device){0}).facts;
         return 0;
 }

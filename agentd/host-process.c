@@ -183,7 +183,7 @@ static bool is_known(const struct host_processes *processes, uint32_t pid)
 static int process_add(struct host_processes *processes, int proc, uint32_t pid)
 {
         struct host_process process = {.pid = pid, .file = -1};
-        char path[64], text[COMMAND_MAX];
+        char path[64], text[COMMAND_MAX] = "";
         ssize_t n;
 
         if (processes->n >= HOST_PROCESSES_MAX)

@@ -47,7 +47,7 @@ static int address_make(struct osd_socket *socket_, const char *path, struct soc
         socket_->changed_ns =
                 (uint64_t)status.st_ctim.tv_sec * 1000000000u + (uint64_t)status.st_ctim.tv_nsec;
         *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-        strcpy(ret->sun_path, path);
+        memcpy(ret->sun_path, path, strlen(path) + 1);
         return 0;
 }
 
@@ -86,8 +86,7 @@ int osd_socket_ask(struct osd_socket *socket_, const char *path, const char *que
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0)
                 return -errno;
         socket_->peer = credentials.pid;
-        socket_->fd = fd;
-        fd = -1;
+        socket_->fd = STEAL_LEAVING(fd, -1);
         return 0;
 }
 

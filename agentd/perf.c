@@ -147,7 +147,9 @@ static inline void blanks_skip(struct scan *scan)
 static inline char peek(struct scan *scan)
 {
         blanks_skip(scan);
-        return scan->p < scan->end ? *scan->p : '\0';
+        if (scan->p >= scan->end)
+                return '\0';
+        return *scan->p;
 }
 
 static inline int expect(struct scan *scan, char c)

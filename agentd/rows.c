@@ -274,6 +274,7 @@ int rows_begin(struct rows *rows, const struct block_header *header, const struc
         r = map_new(rows, layout.end_at);
         if (r < 0)
                 return r;
+        assert(rows->map);
         memcpy(rows->map, &layout, sizeof(layout));
         store_shape(rows, sample);
         layout_of(rows)->check = layout_check(rows);

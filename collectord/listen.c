@@ -96,7 +96,6 @@ int listen_open(const char *listen_on, int *ret_fd, char *ret_address, char **re
                 return r;
         }
         format_address(&address, ret_address);
-        *ret_fd = fd;
-        fd = -1;
+        *ret_fd = STEAL_LEAVING(fd, -1);
         return 0;
 }

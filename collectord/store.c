@@ -88,8 +88,7 @@ static int take_lock(const char *folder, int *ret_fd, char **ret_message)
                 *ret_message = make_message(folder, "another strata-collectord uses this store");
                 return -EBUSY;
         }
-        *ret_fd = fd;
-        fd = -1;
+        *ret_fd = STEAL_LEAVING(fd, -1);
         return 0;
 }
 
