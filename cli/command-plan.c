@@ -208,7 +208,7 @@ static json_t *start_value(const char *text, int64_t now_us)
 
         if (time_parse(text, now_us, &us, NULL) < 0)
                 return NULL;
-        return us % 1000000 == 0 ? json_integer(us / 1000000) : json_real(us / 1e6);
+        return us % 1000000 == 0 ? json_integer(us / 1000000) : json_real((double)us / 1e6);
 }
 
 /* Names with commas between; "all" or nothing is the empty list. */

@@ -397,7 +397,7 @@ static int status_run(struct invocation *invocation)
                         return command_fail(invocation, STATUS_USAGE,
                                 "--max-age must be a duration such as 30s or 5m, but is '%s'",
                                 max_age);
-                view.max_age = us / 1e6;
+                view.max_age = (double)us / 1e6;
         }
         if (fetch(&view) < 0)
                 return command_failed(invocation);

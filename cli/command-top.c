@@ -248,7 +248,8 @@ static int refresh(struct top_view *view, bool first)
 static bool wait_interval(const struct invocation *invocation, uint64_t us)
 {
         struct pollfd pollfd = {.fd = invocation->stop_fd, .events = POLLIN};
-        struct timespec timeout = {.tv_sec = us / 1000000, .tv_nsec = (long)(us % 1000000) * 1000};
+        struct timespec timeout = {
+                .tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000) * 1000};
 
         return ppoll(&pollfd, 1, &timeout, NULL) == 0;
 }
@@ -289,7 +290,7 @@ static int top_run(struct invocation *invocation)
                 return STATUS_OK;
         if (r < 0)
                 return command_failed(invocation);
-        view.window = fmax(ceil(interval_us / 1e6), WINDOW_MIN_SECONDS);
+        view.window = fmax(ceil((double)interval_us / 1e6), WINDOW_MIN_SECONDS);
         for (uint64_t turn = 0; count == 0 || turn < count; turn++) {
                 if (turn > 0 && !wait_interval(invocation, interval_us))
                         break;

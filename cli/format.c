@@ -7,6 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#define HOUR_S UINT64_C(3600)
+#define DAY_S (24 * HOUR_S)
+
 /* Three significant digits: 9.99, 99.9, 999. */
 static int decimals(double value)
 {
@@ -104,14 +107,14 @@ char *format_age(double seconds, char *ret)
         s = (uint64_t)whole;
         if (s < 120)
                 snprintf(ret, FORMAT_MAX, "%u s", (unsigned)s);
-        else if (s < 2 * 3600)
+        else if (s < 2 * HOUR_S)
                 snprintf(ret, FORMAT_MAX, "%u min", (unsigned)(s / 60));
-        else if (s < 2 * 86400)
-                snprintf(ret, FORMAT_MAX, "%u h %u min", (unsigned)(s / 3600),
+        else if (s < 2 * DAY_S)
+                snprintf(ret, FORMAT_MAX, "%u h %u min", (unsigned)(s / HOUR_S),
                         (unsigned)(s / 60 % 60));
         else
-                snprintf(ret, FORMAT_MAX, "%llu d %u h", (unsigned long long)(s / 86400),
-                        (unsigned)(s / 3600 % 24));
+                snprintf(ret, FORMAT_MAX, "%llu d %u h", (unsigned long long)(s / DAY_S),
+                        (unsigned)(s / HOUR_S % 24));
         return ret;
 }
 

@@ -45,9 +45,14 @@ static void to_ascii(char *text)
 {
         char *to = text;
 
-        for (; *text; text++)
-                if (((unsigned char)*text & 0xc0) != 0x80)
-                        *to++ = (unsigned char)*text < 0x80 ? *text : '?';
+        for (; *text; text++) {
+                if (((unsigned char)*text & 0xc0) == 0x80)
+                        continue;
+                *to = *text;
+                if ((unsigned char)*text >= 0x80)
+                        *to = '?';
+                to++;
+        }
         *to = '\0';
 }
 
