@@ -94,7 +94,9 @@ int rejected_store(
         if (fd < 0)
                 return -errno;
         n = write(fd, bytes, size);
-        if (n < 0)
-                return -errno;
-        return (size_t)n == size ? 0 : -ENOSPC;
+        if (n == (ssize_t)size)
+                return 0;
+        r = n < 0 ? -errno : -ENOSPC;
+        (void)unlink(path);
+        return r;
 }

@@ -131,13 +131,14 @@ static int add_entry(struct web_files *files, int folder_fd, const char *prefix,
 
 static int add_folder(struct web_files *files, int folder_fd, const char *prefix, unsigned depth)
 {
-        int fd = fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
+        CLEANUP(fd) int fd = fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
         DIR *folder = fd < 0 ? NULL : fdopendir(fd);
         struct dirent *entry;
         int r = 0;
 
         if (!folder)
                 return -errno;
+        (void)STEAL_LEAVING(fd, -1); /* the folder's */
         while (r == 0 && (entry = readdir(folder)))
                 if (entry->d_name[0] != '.') /* no hidden file, no "." or ".." */
                         r = add_entry(files, folder_fd, prefix, entry->d_name, depth);
