@@ -340,7 +340,10 @@ static json_t *make_page(struct list *list, const char *name,
                 cursor = list->rows[n - 1].key;
         }
         for (size_t i = 0; i < n; i++)
-                json_array_append_new(array, describe(list->query, &list->rows[i]));
+                if (json_array_append_new(array, describe(list->query, &list->rows[i])) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
         return json_pack("{s:o, s:s?}", name, array, "cursor", cursor);
 }
 

@@ -294,24 +294,23 @@ static int take_pair(void *userdata, const char *section, const char *name, cons
 {
         struct reading *reading = userdata;
         const struct config_key *key = find_key(reading->keys, section, name);
-        int r;
 
         if (reading->error < 0)
                 return 0;
-        if (!*section)
+        if (!*section) {
                 fail(reading, -EINVAL, "key '%s' stands before any [section]", name);
-        else if (!key)
+        } else if (!key) {
                 fail(reading, -EINVAL, "unknown key '%s' in section [%s]", name, section);
-        else if (reading->seen[key - reading->keys])
+        } else if (reading->seen[key - reading->keys]) {
                 fail(reading, -EINVAL, "key '%s' is given twice in section [%s]", name, section);
-        if (reading->error < 0)
-                return 0;
+        } else {
+                int r = set_value(key, reading->object, value ? value : "");
 
-        reading->seen[key - reading->keys] = true;
-        r = set_value(key, reading->object, value ? value : "");
-        if (r < 0)
-                fail_value(reading, key, value ? value : "", r);
-        return r == 0;
+                reading->seen[key - reading->keys] = true;
+                if (r < 0)
+                        fail_value(reading, key, value ? value : "", r);
+        }
+        return reading->error == 0;
 }
 
 static int set_defaults(const struct config_key *keys, void *object)

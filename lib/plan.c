@@ -242,7 +242,7 @@ static json_t *start_to_json(int64_t start_us)
 {
         if (start_us % (int64_t)SECOND_US == 0)
                 return json_integer(start_us / (int64_t)SECOND_US);
-        return json_real(start_us / 1e6);
+        return json_real((double)start_us / 1e6);
 }
 
 static json_t *source_to_json(const struct plan_source *source)

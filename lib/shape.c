@@ -271,7 +271,7 @@ static json_t *write_field(const struct field *field, const void *object)
         case FIELD_U64:
                 return json_integer((json_int_t) * (const uint64_t *)source);
         case FIELD_SECONDS:
-                return json_real(*(const uint64_t *)source / 1e6);
+                return json_real((double)*(const uint64_t *)source / 1e6);
         case FIELD_KIND:
                 return json_string(device_kind_name(*(const enum device_kind *)source));
         case FIELD_ERASURE:

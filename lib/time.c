@@ -88,7 +88,7 @@ static int take_zone(const char **text, int64_t *ret_seconds)
                 return -EINVAL;
         if (hours > 23 || minutes > 59)
                 return -EINVAL;
-        *ret_seconds = (hours * 60 + minutes) * (west ? -60 : 60);
+        *ret_seconds = (hours * INT64_C(60) + minutes) * (west ? -60 : 60);
         return 0;
 }
 
@@ -109,9 +109,10 @@ static int parse_rfc3339(const char *text, int64_t *ret_us)
         if (take_fraction(&text, &fraction_us) < 0 || take_zone(&text, &zone_seconds) < 0 || *text)
                 return -EINVAL;
 
-        *ret_us = (days * DAY_SECONDS + (hour * 60 + minute) * 60 + second - zone_seconds) *
-                          SECOND_US +
-                  fraction_us;
+        *ret_us =
+                (days * DAY_SECONDS + (hour * INT64_C(60) + minute) * 60 + second - zone_seconds) *
+                        SECOND_US +
+                fraction_us;
         return 0;
 }
 
