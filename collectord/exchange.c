@@ -9,6 +9,7 @@
 
 #include "collectord/openapi.h"
 #include "lib/clock.h"
+#include "lib/log.h"
 
 #define BODIES_MAX (256u << 20) /* memory that all bodies together may take */
 #define CHANGES_MAX 256u        /* of one commit; more would keep the first ones waiting */
@@ -262,7 +263,7 @@ static void run_query(struct job *job, void *state, bool hurry)
 {
         struct exchange *exchange = exchange_of(job);
         struct metrics *metrics = &exchange->service->metrics;
-        uint64_t begin_us = clock_monotonic_us();
+        uint64_t begin_us = clock_monotonic_us(), rotten;
         int r;
 
         if (hurry)
@@ -270,6 +271,12 @@ static void run_query(struct job *job, void *state, bool hurry)
                         &exchange->request, &exchange->response, 503, "the collector stops");
         else
                 r = query(exchange, state);
+        rotten = store_reader_take_rotten(state);
+        if (rotten > 0 && metrics_add(metrics, rotten_blocks, rotten) == 0)
+                log_error("the store in %s holds damaged blocks; they are left out, and their time "
+                          "is "
+                          "a gap",
+                        exchange->service->config->store_folder);
         if (r == -ETIME)
                 metrics_add(metrics, queries_late, 1);
         if (r < 0)

@@ -29,6 +29,7 @@
         ROW(queries, COUNTER, "Queries")                                                           \
         ROW(query_seconds, TIME, "Time spent in queries, summed over workers")                     \
         ROW(queries_late, COUNTER, "Queries over their time budget")                               \
+        ROW(rotten_blocks, COUNTER, "Times that a query left out a block damaged on the disk")     \
         ROW(queries_refused, COUNTER, "Requests refused because the workers' queue was full")      \
         ROW(bodies_too_large, COUNTER, "Requests refused for the size of their body")              \
         ROW(bodies_refused, COUNTER, "Requests refused because too much memory held bodies")       \

@@ -181,9 +181,12 @@ static bool block_wanted(const struct feeder *feeder, const struct block_header 
  * A block that rotted on the disk is a gap of its host, and no reason to refuse everybody's curves.
  * Blocks were whole when they came, so these are the errors of bytes that changed since.
  */
-static bool is_damage(int r)
+static int skip_rotten(const struct query_members *members, int r)
 {
-        return r == -EBADMSG || r == -EMSGSIZE || r == -EPROTONOSUPPORT;
+        if (r != -EBADMSG && r != -EMSGSIZE && r != -EPROTONOSUPPORT)
+                return r;
+        store_reader_count_rotten(members->query->reader);
+        return 0;
 }
 
 static int feed_block(void *userdata, const struct store_block *stored)
@@ -199,12 +202,12 @@ static int feed_block(void *userdata, const struct store_block *stored)
                 return r;
         r = block_peek(stored->bytes, stored->size, &header, &size);
         if (r < 0)
-                return is_damage(r) ? 0 : r;
+                return skip_rotten(feeder->members, r);
         if (!block_wanted(feeder, &header))
                 return 0;
         r = block_open(stored->bytes, stored->size, &block);
         if (r < 0)
-                return is_damage(r) ? 0 : r;
+                return skip_rotten(feeder->members, r);
         r = map_block(feeder, block);
         if (r < 0)
                 return r;
@@ -257,7 +260,7 @@ static int add_run(void *userdata, const struct store_block *stored)
 
         r = block_peek(stored->bytes, stored->size, &header, &size);
         if (r < 0)
-                return is_damage(r) ? 0 : r;
+                return skip_rotten(runs->members, r);
         if (!block_wanted(&feeder, &header))
                 return 0;
         reach_us = header.last_us + HOLE_INTERVALS * (int64_t)header.interval_us + HOLE_SLACK_US;

@@ -63,6 +63,7 @@ struct store_reader {
         sqlite3 *db;
         char *folder;
         uint64_t deadline_us;
+        uint64_t rotten;
         sqlite3_stmt *statements[N_STATEMENTS];
 };
 
@@ -112,6 +113,19 @@ struct store_reader *store_reader_close(struct store_reader *reader)
 void store_reader_set_deadline(struct store_reader *reader, uint64_t deadline_us)
 {
         reader->deadline_us = deadline_us;
+}
+
+void store_reader_count_rotten(struct store_reader *reader)
+{
+        reader->rotten++;
+}
+
+uint64_t store_reader_take_rotten(struct store_reader *reader)
+{
+        uint64_t rotten = reader->rotten;
+
+        reader->rotten = 0;
+        return rotten;
 }
 
 int store_reader_begin(struct store_reader *reader)

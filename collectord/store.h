@@ -34,6 +34,9 @@ struct store_reader *store_reader_close(struct store_reader *reader);
 DEFINE_CLEANUP(store_reader, struct store_reader *, store_reader_close)
 /* Queries on @reader fail with -ETIME after @deadline_us (CLOCK_MONOTONIC). 0 is no limit. */
 void store_reader_set_deadline(struct store_reader *reader, uint64_t deadline_us);
+/* Blocks that the reader's user found damaged and left out; taking the count sets it to 0. */
+void store_reader_count_rotten(struct store_reader *reader);
+uint64_t store_reader_take_rotten(struct store_reader *reader);
 
 /* The calls between begin and end see one state of the store, whatever is committed meanwhile. */
 int store_reader_begin(struct store_reader *reader);

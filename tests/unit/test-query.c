@@ -474,6 +474,8 @@ static void a_rotten_block_is_a_gap_and_hides_nothing_else(void **state)
         assert_close(number(series, "lower", 3), 1.25 * MIB);
         assert_string_equal(word(series, "state", 6), "ok");
         json_decref(answer);
+        assert_true(store_reader_take_rotten(world->reader) > 0);
+        assert_int_equal(store_reader_take_rotten(world->reader), 0);
 }
 
 static void no_samples_are_a_gap_and_null(void **state)
