@@ -23,7 +23,11 @@ static void log_store(struct service *service, int r)
 {
         if (r == service->store_error)
                 return;
-        if (r < 0)
+        if (r == -EBADMSG)
+                log_error("the store in %s is damaged and takes nothing more; agents keep their "
+                          "samples. Restore it, or move it away and start anew",
+                        service->config->store_folder);
+        else if (r < 0)
                 log_error(
                         "the store cannot be written: %s; agents keep their samples", strerror(-r));
         else
