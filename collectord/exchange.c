@@ -273,9 +273,7 @@ static void run_query(struct job *job, void *state, bool hurry)
                 r = query(exchange, state);
         rotten = store_reader_take_rotten(state);
         if (rotten > 0 && metrics_add(metrics, rotten_blocks, rotten) == 0)
-                log_error("the store in %s holds damaged blocks; they are left out, and their time "
-                          "is "
-                          "a gap",
+                log_error("the store in %s holds damaged blocks; their time is shown as a gap",
                         exchange->service->config->store_folder);
         if (r == -ETIME)
                 metrics_add(metrics, queries_late, 1);
