@@ -379,6 +379,35 @@ __attribute__((format(printf, 2, 0))) static void on_log(
         log_debug("http: %s", text);
 }
 
+static int hex_value(char c)
+{
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        c |= 0x20;
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* As MHD_http_unescape, but a NUL stays "%00": decoded it would cut path or value in silence. */
+static size_t on_unescape(void *userdata, struct MHD_Connection *connection, char *text)
+{
+        char *out = text;
+
+        (void)userdata, (void)connection;
+        for (const char *in = text; *in;) {
+                int high = in[0] == '%' ? hex_value(in[1]) : -1;
+                int low = high >= 0 ? hex_value(in[2]) : -1;
+
+                if (low >= 0 && (high | low) != 0) {
+                        *out++ = (char)(high << 4 | low);
+                        in += 3;
+                } else {
+                        *out++ = *in++;
+                }
+        }
+        *out = '\0';
+        return (size_t)(out - text);
+}
+
 /* ---- its life ---- */
 
 static int start_daemon(struct server *server, const char *certificate, const char *key)
@@ -395,10 +424,10 @@ static int start_daemon(struct server *server, const char *certificate, const ch
 
         server->daemon = MHD_start_daemon(flags | (certificate ? MHD_USE_TLS : 0), 0, NULL, NULL,
                 on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, server,
-                MHD_OPTION_LISTEN_SOCKET, server->listen_fd, MHD_OPTION_NOTIFY_COMPLETED,
-                on_request_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-                MHD_OPTION_CONNECTION_LIMIT, (unsigned)server->config->connections,
-                MHD_OPTION_CONNECTION_TIMEOUT,
+                MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, server, MHD_OPTION_LISTEN_SOCKET,
+                server->listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_request_completed, server,
+                MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_CONNECTION_LIMIT,
+                (unsigned)server->config->connections, MHD_OPTION_CONNECTION_TIMEOUT,
                 (unsigned)((server->config->idle_timeout_us + 999999) / 1000000),
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                 MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_ARRAY, certificate ? tls : none,

@@ -216,6 +216,15 @@ def test_what_is_no_http_does_no_harm(run, request_line):
     assert collector.get("/plans")["plans"] == []
 
 
+def test_a_nul_cuts_neither_path_nor_value(run, tmp_path):
+    (tmp_path / "index.html").write_text("<!doctype html><title>strata</title>")
+    collector = run(web_folder=str(tmp_path))
+    assert read_answer(open_request(collector, "GET", "/", {}))[0] == 200
+    assert read_answer(open_request(collector, "GET", "/%00", {}))[0] == 404
+    status, data = read_answer(open_request(collector, "GET", "/api/v1/ratio?step=10s%00s", {}))
+    assert status == 400 and b"10s%00s" in data
+
+
 @pytest.mark.parametrize("path", ["/../collectord.conf", "/%2e%2e/collectord.conf", "/..%2fcollectord.conf", "//etc/passwd",
                                   "/.hidden", "/secret.conf", "/sub/../../0/collectord.conf"])
 def test_no_path_leads_out_of_the_dashboard_s_folder(run, tmp_path, path):
