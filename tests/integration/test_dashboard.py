@@ -5,8 +5,8 @@ import sys
 
 from system import ARTEFACTS, BUILD, TOP, die_with_parent, wait_for
 
-LOAD_SECONDS = 360
-TEST_SECONDS = 240
+LOAD_SECONDS = 720
+TEST_SECONDS = 600
 NUMBERS = ("ok", "short", "contaminated")
 # Those tests that take whatever site they are given and look at its numbers; layout and keyboard are the fake's, and
 # so are states of the world that a real cluster does not take when asked.
