@@ -45,7 +45,7 @@ class Tree:
         self.files = {}
         for folder, folders, names in os.walk(root):
             folders[:] = [name for name in folders if not SKIPPED_FOLDERS.match(name)]
-            for name in names:
+            for name in set(names) - {".git"}:  # in a worktree it is a file
                 path = os.path.join(folder, name)
                 if os.path.splitext(name)[1] in TEXT and not os.path.islink(path):
                     with open(path, encoding="utf-8", errors="replace") as file:
