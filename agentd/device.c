@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "agentd/text-file.h"
 #include "lib/block.h"
 
 #define TEXT_MAX (BLOCK_NAME_MAX + 1) /* a file of sysfs that we read holds one short line */
@@ -62,21 +63,10 @@ static ssize_t file_read(
         const char *root, const char *name, const char *file, char *ret, size_t size)
 {
         char path[PATH_MAX];
-        CLEANUP(fd) int fd = -1;
-        ssize_t n;
         int r;
 
         r = path_format(path, root, name, file);
-        if (r < 0)
-                return r;
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (fd < 0)
-                return -errno;
-        n = read(fd, ret, size - 1);
-        if (n < 0)
-                return -errno;
-        ret[n] = '\0';
-        return n;
+        return r < 0 ? r : text_file_read(AT_FDCWD, path, ret, size);
 }
 
 /* The first of @files (separated by blanks) that says something; "" if none does. -ENOMEM. */

@@ -8,6 +8,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "agentd/text-file.h"
+
 #define SEARCH_US 30000000u /* between searches */
 /*
  * Most searches look at new processes only. One in ten looks at all, since a process may have been
@@ -55,20 +57,6 @@ struct host_processes *host_processes_free(struct host_processes *processes)
         free(processes->root);
         free(processes);
         return NULL;
-}
-
-static ssize_t file_read(int folder, const char *name, char *ret, size_t size)
-{
-        CLEANUP(fd) int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
-        ssize_t n;
-
-        if (fd < 0)
-                return -errno;
-        n = read(fd, ret, size - 1);
-        if (n < 0)
-                return -errno;
-        ret[n] = '\0';
-        return n;
 }
 
 /* The value of "-i 3", "-i3", "--id 3" or "--id=3" when @argument is that option. */
@@ -145,11 +133,10 @@ static int stat_parse(const char *text, uint64_t *ret_values, uint64_t *ret_star
 static int process_read(struct host_process *process)
 {
         char text[STAT_MAX];
-        ssize_t n = pread(process->file, text, sizeof(text) - 1, 0);
+        ssize_t n = text_file_read_again(process->file, text, sizeof(text));
 
         if (n < 0)
-                return -errno;
-        text[n] = '\0';
+                return (int)n;
         return stat_parse(text, process->values, &process->start_ticks);
 }
 
@@ -189,11 +176,11 @@ static int process_add(struct host_processes *processes, int proc, uint32_t pid)
         if (processes->n >= HOST_PROCESSES_MAX)
                 return 0;
         snprintf(path, sizeof(path), "%" PRIu32 "/comm", pid);
-        n = file_read(proc, path, text, sizeof(text));
+        n = text_file_read(proc, path, text, sizeof(text));
         if (n <= 0 || strcmp(text, PROCESS_NAME "\n") != 0 || is_known(processes, pid))
                 return 0;
         snprintf(path, sizeof(path), "%" PRIu32 "/cmdline", pid);
-        n = file_read(proc, path, text, sizeof(text));
+        n = text_file_read(proc, path, text, sizeof(text));
         if (n <= 0 || command_parse(text, (size_t)n, &process) < 0)
                 return 0;
         snprintf(path, sizeof(path), "%" PRIu32 "/stat", pid);

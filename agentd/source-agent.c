@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "agentd/counters.h"
+#include "agentd/text-file.h"
 #include "lib/clock.h"
 
 enum {
@@ -90,11 +91,10 @@ static int read_rss(const struct source *source, uint64_t *ret_kibibytes)
 {
         char text[128];
         uint64_t pages;
-        ssize_t n = pread(source->statm_fd, text, sizeof(text) - 1, 0);
+        ssize_t n = text_file_read_again(source->statm_fd, text, sizeof(text));
 
         if (n < 0)
-                return -errno;
-        text[n] = '\0';
+                return (int)n;
         /* "1163 391 328 13 0 144 0": size, resident, ... in pages. */
         if (sscanf(text, "%*u %" SCNu64, &pages) != 1)
                 return -EBADMSG;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agentd/host-process.h"
+#include "agentd/text-file.h"
 #include "lib/clock.h"
 
 #define TEXT_BYTES_MAX (256u << 10) /* /proc/stat of a machine with 1,000 CPUs has about 150 KB */
@@ -211,15 +212,10 @@ static int labels_collect(struct source *source)
 static uint32_t nic_index_read(const struct source *source, const char *name)
 {
         char path[PATH_MAX], text[16];
-        CLEANUP(fd) int fd = -1;
-        ssize_t n;
 
         snprintf(path, sizeof(path), "%s/sys/class/net/%s/ifindex", source->root, name);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-        if (n <= 0)
+        if (text_file_read(AT_FDCWD, path, text, sizeof(text)) <= 0)
                 return 0;
-        text[n] = '\0';
         return (uint32_t)strtoul(text, NULL, 10);
 }
 
