@@ -1,5 +1,6 @@
 /* The blocks of a query: which to read, and their rows into the cursors of the members. */
 #include "collectord/query-blocks.h"
+#include "collectord/query-cache.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,18 +21,15 @@ struct feeder {
         uint32_t *member_of; /* [entities], TOPOLOGY_NONE: not of this query */
         uint32_t *columns;   /* [entities][schema columns], NO_COLUMN */
         uint32_t entities_allocated;
-        /* One entity's rows. */
-        uint64_t *values; /* [schema columns][rows] */
-        uint8_t *present;
-        uint32_t rows_allocated;
+        bool any;               /* of them is of this query */
+        struct query_map empty; /* host and schema of blocks that have none */
 };
 
 static void feeder_done(struct feeder *feeder)
 {
         free(feeder->member_of);
         free(feeder->columns);
-        free(feeder->values);
-        free(feeder->present);
+        query_map_done(&feeder->empty);
 }
 DEFINE_CLEANUP(feeder, struct feeder *, feeder_done)
 
@@ -54,23 +52,23 @@ static int grow_entities(struct feeder *feeder, uint32_t n)
         return 0;
 }
 
-static int grow_rows(struct feeder *feeder, uint32_t n)
+/* For all columns that a schema may have, so that the next query finds it large enough. */
+static int grow_rows(struct query_cache *cache, uint32_t n)
 {
-        size_t n_columns = feeder->members->result->schema.n_columns;
         uint64_t *values;
         uint8_t *present;
 
-        if (n <= feeder->rows_allocated)
+        if (n <= cache->rows_allocated)
                 return 0;
-        values = reallocarray(feeder->values, n_columns * n, sizeof(*values));
+        values = reallocarray(cache->values, (size_t)RUNG_COLUMNS_MAX * n, sizeof(*values));
         if (!values)
                 return -ENOMEM;
-        feeder->values = values;
-        present = realloc(feeder->present, n);
+        cache->values = values;
+        present = realloc(cache->present, n);
         if (!present)
                 return -ENOMEM;
-        feeder->present = present;
-        feeder->rows_allocated = n;
+        cache->present = present;
+        cache->rows_allocated = n;
         return 0;
 }
 
@@ -97,6 +95,14 @@ static int map_entity(struct feeder *feeder, const struct block *block, uint32_t
         return r == -ENOENT ? 0 : r;
 }
 
+static uint64_t schema_key(const struct block_header *header)
+{
+        uint64_t key;
+
+        memcpy(&key, header->host.bytes, sizeof(key));
+        return key * 0x9e3779b97f4a7c15ull ^ header->schema_hash;
+}
+
 static int map_block(struct feeder *feeder, const struct block *block)
 {
         const struct block_header *header = block_get_header(block);
@@ -106,7 +112,7 @@ static int map_block(struct feeder *feeder, const struct block *block)
         if (feeder->mapped && feeder->schema_hash == header->schema_hash &&
                 id_equal(&feeder->host, &header->host))
                 return 0;
-        feeder->mapped = false;
+        feeder->mapped = feeder->any = false;
         feeder->host = header->host;
         feeder->schema_hash = header->schema_hash;
         if (topology_find_host(
@@ -119,9 +125,10 @@ static int map_block(struct feeder *feeder, const struct block *block)
                 r = map_entity(feeder, block, i);
                 if (r < 0)
                         return r;
+                feeder->any |= feeder->member_of[i] != TOPOLOGY_NONE;
         }
         feeder->mapped = true;
-        return 0;
+        return feeder->any ? 0 : query_map_add(&feeder->empty, schema_key(header), 0);
 }
 
 static int feed_entity(struct feeder *feeder, const struct block *block, uint32_t entity)
@@ -131,13 +138,14 @@ static int feed_entity(struct feeder *feeder, const struct block *block, uint32_
         const struct rung_schema *schema = &feeder->members->result->schema;
         const uint32_t *columns = feeder->columns + (size_t)entity * schema->n_columns;
         struct query_member *member = &feeder->members->list[feeder->member_of[entity]];
+        struct query_cache *cache = feeder->members->query->cache;
         const uint64_t *values[RUNG_COLUMNS_MAX];
         struct rung_rows rows = {
                 .life = {.instance = e->instance, .identity = query_hash(e->identity)},
                 .interval_us = header->interval_us,
                 .n = header->rows,
                 .times_us = block_get_times(block),
-                .present = feeder->present,
+                .present = cache->present,
                 .values = values,
         };
         int r;
@@ -146,9 +154,9 @@ static int feed_entity(struct feeder *feeder, const struct block *block, uint32_
         if (header->source != SOURCE_CEPH)
                 rows.life.boot = header->boot;
         for (uint32_t row = 0; row < header->rows; row++)
-                feeder->present[row] = block_is_present(block, entity, row);
+                cache->present[row] = block_is_present(block, entity, row);
         for (uint32_t i = 0; i < schema->n_columns; i++) {
-                uint64_t *column = feeder->values + (size_t)i * header->rows;
+                uint64_t *column = cache->values + (size_t)i * header->rows;
 
                 values[i] = NULL;
                 if (columns[i] == NO_COLUMN)
@@ -192,8 +200,10 @@ static int skip_rotten(const struct query_members *members, int r)
 static int feed_block(void *userdata, const struct store_block *stored)
 {
         struct feeder *feeder = userdata;
-        CLEANUP(block) struct block *block = NULL;
+        struct query_cache *cache = feeder->members->query->cache;
+        const struct block *block = NULL;
         struct block_header header;
+        uint32_t nobody;
         size_t size;
         int r;
 
@@ -203,15 +213,18 @@ static int feed_block(void *userdata, const struct store_block *stored)
         r = block_peek(stored->bytes, stored->size, &header, &size);
         if (r < 0)
                 return skip_rotten(feeder->members, r);
-        if (!block_wanted(feeder, &header))
+        if (!block_wanted(feeder, &header) ||
+                query_map_find(&feeder->empty, schema_key(&header), &nobody) == 0)
                 return 0;
-        r = block_open(stored->bytes, stored->size, &block);
+        r = block_decode(cache->decoder, stored->bytes, stored->size, &block);
         if (r < 0)
                 return skip_rotten(feeder->members, r);
         r = map_block(feeder, block);
         if (r < 0)
                 return r;
-        r = grow_rows(feeder, header.rows);
+        if (!feeder->any)
+                return 0;
+        r = grow_rows(cache, header.rows);
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < block_get_n_entities(block); i++) {
@@ -376,6 +389,27 @@ static int64_t reach_of(const struct query *query, enum source_id source)
         return HOLE_INTERVALS * (int64_t)interval_us + HOLE_SLACK_US;
 }
 
+/* Of devices and host entities it is known where they are: other hosts' blocks are not read. */
+static int read_hosts(struct feeder *feeder, int64_t from_us, int64_t to_us)
+{
+        const struct query_members *members = feeder->members;
+        const struct topology *topology = members->query->topology;
+
+        for (uint32_t i = 0; i < topology->n_hosts; i++) {
+                const struct topology_host *host = &topology->hosts[i];
+                int r;
+
+                if (!members->host_in[i] ||
+                        !query_host_wanted(members, host->facts->hostname, &host->id))
+                        continue;
+                r = store_read_blocks(members->query->reader, members->spec->source, &host->id,
+                        from_us, to_us, feed_block, feeder);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 int query_read(struct query_members *members)
 {
         const struct query_spec *spec = members->spec;
@@ -387,6 +421,8 @@ int query_read(struct query_members *members)
 
         if (spec->source == SOURCE_CEPH)
                 return read_ceph(feeder, from_us, to_us);
-        return store_read_blocks(
-                members->query->reader, spec->source, NULL, from_us, to_us, feed_block, feeder);
+        if (spec->source == SOURCE_OSD)
+                return store_read_blocks(members->query->reader, spec->source, NULL, from_us, to_us,
+                        feed_block, feeder);
+        return read_hosts(feeder, from_us, to_us);
 }

@@ -2,6 +2,7 @@
 #include "collectord/query-members.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct topology_osd *osd_of(
@@ -85,8 +86,12 @@ static bool device_wanted(const struct query_members *members, uint32_t index)
 static int add_devices(struct query_members *members)
 {
         const struct topology *topology = members->query->topology;
+        CLEANUP(mem) bool *host_in = calloc(topology->n_hosts + 1, sizeof(*host_in));
         uint32_t target, member;
         int r;
+
+        if (!host_in)
+                return -ENOMEM;
 
         for (size_t i = 0; i < topology->n_devices; i++) {
                 if (!device_wanted(members, i))
@@ -100,7 +105,11 @@ static int add_devices(struct query_members *members)
                 if (r < 0)
                         return r;
                 members->result->targets[target].expected++;
+                host_in[topology->devices[i].host] = true;
         }
+        /* Only hosts that have one of them are read. */
+        free(members->host_in);
+        members->host_in = STEAL(host_in);
         return 0;
 }
 

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "collectord/query-blocks.h"
+#include "collectord/query-cache.h"
 #include "collectord/query-members.h"
 #include "lib/clock.h"
 
@@ -30,104 +29,34 @@ int64_t query_last_sample(const struct query *query, const struct id *host, enum
         return last_us;
 }
 
-struct loader {
+struct streams {
         struct query *query;
-        struct topology_input *inputs;
-        size_t n, inputs_allocated, streams_allocated;
+        size_t allocated;
 };
-
-static void loader_done(struct loader *loader)
-{
-        for (size_t i = 0; i < loader->n; i++)
-                facts_free(loader->inputs[i].facts);
-        free(loader->inputs);
-}
-DEFINE_CLEANUP(loader, struct loader *, loader_done)
 
 static int add_stream(void *userdata, const struct store_stream *stream)
 {
-        struct loader *loader = userdata;
-        struct query *query = loader->query;
+        struct streams *list = userdata;
+        struct query *query = list->query;
 
-        if (query->n_streams == loader->streams_allocated) {
-                size_t n = loader->streams_allocated ? loader->streams_allocated * 2 : 64;
+        if (query->n_streams == list->allocated) {
+                size_t n = list->allocated ? list->allocated * 2 : 64;
                 struct store_stream *streams = reallocarray(query->streams, n, sizeof(*streams));
 
                 if (!streams)
                         return -ENOMEM;
                 query->streams = streams;
-                loader->streams_allocated = n;
+                list->allocated = n;
         }
         query->streams[query->n_streams++] = *stream;
         return 0;
-}
-
-static int add_facts(void *userdata, const struct store_facts *stored)
-{
-        struct loader *loader = userdata;
-        CLEANUP(str) char *message = NULL;
-        struct facts *facts;
-        json_t *json;
-        int r;
-
-        r = query_check_deadline(loader->query);
-        if (r < 0)
-                return r;
-        json = json_loads(stored->json, 0, NULL);
-        if (!json)
-                return -EINVAL;
-        r = facts_from_json(json, &facts, &message);
-        json_decref(json);
-        if (r < 0)
-                return r;
-        if (loader->n == loader->inputs_allocated) {
-                size_t n = loader->inputs_allocated ? loader->inputs_allocated * 2 : 64;
-                struct topology_input *inputs = reallocarray(loader->inputs, n, sizeof(*inputs));
-
-                if (!inputs) {
-                        facts_free(facts);
-                        return -ENOMEM;
-                }
-                loader->inputs = inputs;
-                loader->inputs_allocated = n;
-        }
-        facts->host_id = stored->host;
-        loader->inputs[loader->n++] = (struct topology_input){
-                .facts = facts,
-                .updated_us = stored->updated_us,
-        };
-        return 0;
-}
-
-static int compare_streams(const void *a, const void *b)
-{
-        const struct store_stream *x = a, *y = b;
-
-        return memcmp(x->host.bytes, y->host.bytes, sizeof(x->host.bytes));
-}
-
-/* The freshness of each host's "ceph" source: only those few streams are looked at for each. */
-static void add_freshness(struct loader *loader)
-{
-        const struct query *query = loader->query;
-
-        for (size_t i = 0; i < query->n_streams; i++) {
-                if (query->streams[i].source != SOURCE_CEPH)
-                        continue;
-                for (size_t k = 0; k < loader->n; k++)
-                        if (id_equal(&loader->inputs[k].facts->host_id, &query->streams[i].host) &&
-                                query->streams[i].last_us > loader->inputs[k].ceph_last_us)
-                                loader->inputs[k].ceph_last_us = query->streams[i].last_us;
-        }
 }
 
 int query_open(
         struct store_reader *reader, int64_t now_us, uint64_t deadline_us, struct query **ret)
 {
         CLEANUP(query) struct query *query = calloc(1, sizeof(*query));
-        struct loader list = {.query = query};
-        CLEANUP(loader) struct loader *loader = &list;
-        size_t n;
+        struct streams list = {.query = query};
         int r;
 
         if (!query)
@@ -137,20 +66,17 @@ int query_open(
         query->deadline_us = deadline_us;
         if (deadline_us > 0)
                 store_reader_set_deadline(reader, deadline_us);
-        r = store_read_streams(reader, add_stream, loader);
+        /* Ordered by host. */
+        r = store_read_streams(reader, add_stream, &list);
         if (r < 0)
                 return r;
-        if (query->n_streams > 0)
-                qsort(query->streams, query->n_streams, sizeof(*query->streams), compare_streams);
-        r = store_read_facts(reader, add_facts, loader);
+        r = query_cache_get(reader, &query->cache);
         if (r < 0)
                 return r;
-        add_freshness(loader);
-        n = loader->n;
-        loader->n = 0; /* the topology takes the facts over */
-        r = topology_new(loader->inputs, n, &query->topology);
+        r = query_cache_facts(query->cache, query, &query->facts);
         if (r < 0)
                 return r;
+        query->topology = query->facts->topology;
         *ret = STEAL(query);
         return 0;
 }
@@ -159,7 +85,7 @@ struct query *query_close(struct query *query)
 {
         if (!query)
                 return NULL;
-        topology_free(query->topology);
+        query_facts_unref(query->facts);
         free(query->streams);
         free(query);
         return NULL;

@@ -22,9 +22,12 @@ struct query {
         struct store_reader *reader;
         int64_t now_us;
         uint64_t deadline_us; /* CLOCK_MONOTONIC, 0 is none */
-        struct topology *topology;
-        struct store_stream *streams;
+        const struct topology *topology;
+        struct store_stream *streams; /* ascending by host */
         size_t n_streams;
+        /* private */
+        struct query_cache *cache;
+        struct query_facts *facts;
 };
 
 /* Errors as in store.h; -EINVAL when stored facts cannot be read. */

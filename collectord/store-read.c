@@ -64,6 +64,8 @@ struct store_reader {
         char *folder;
         uint64_t deadline_us;
         uint64_t rotten;
+        void *cache;
+        void (*drop_cache)(void *cache);
         sqlite3_stmt *statements[N_STATEMENTS];
 };
 
@@ -102,6 +104,8 @@ struct store_reader *store_reader_close(struct store_reader *reader)
 {
         if (!reader)
                 return NULL;
+        if (reader->cache)
+                reader->drop_cache(reader->cache);
         for (size_t i = 0; i < N_STATEMENTS; i++)
                 sqlite3_finalize(reader->statements[i]);
         sqlite3_close(reader->db);
@@ -113,6 +117,17 @@ struct store_reader *store_reader_close(struct store_reader *reader)
 void store_reader_set_deadline(struct store_reader *reader, uint64_t deadline_us)
 {
         reader->deadline_us = deadline_us;
+}
+
+void *store_reader_get_cache(struct store_reader *reader)
+{
+        return reader->cache;
+}
+
+void store_reader_set_cache(struct store_reader *reader, void *cache, void (*drop)(void *cache))
+{
+        reader->cache = cache;
+        reader->drop_cache = drop;
 }
 
 void store_reader_count_rotten(struct store_reader *reader)

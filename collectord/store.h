@@ -38,6 +38,10 @@ void store_reader_set_deadline(struct store_reader *reader, uint64_t deadline_us
 void store_reader_count_rotten(struct store_reader *reader);
 uint64_t store_reader_take_rotten(struct store_reader *reader);
 
+/* What the reader's user keeps with it, once; @drop frees it when the reader is closed. */
+void *store_reader_get_cache(struct store_reader *reader);
+void store_reader_set_cache(struct store_reader *reader, void *cache, void (*drop)(void *cache));
+
 /* The calls between begin and end see one state of the store, whatever is committed meanwhile. */
 int store_reader_begin(struct store_reader *reader);
 void store_reader_end(struct store_reader *reader);

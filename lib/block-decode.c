@@ -39,39 +39,80 @@ static int read_number(struct cursor *cursor, uint64_t *ret)
         return 0;
 }
 
-/* Steps over @count numbers. */
+#define EACH_BYTE 0x0101010101010101ull
+
+/* The bits of eight tokens that stand in a word; false when one of them is no token. */
+static bool count_bits(uint64_t word, uint64_t *n_bits)
+{
+        uint64_t large, sum;
+
+        if ((word | (word + (127 - TOKEN_MAX) * EACH_BYTE)) & 0x80 * EACH_BYTE)
+                return false;
+        /* 1 in each byte whose token has bits; those bytes alone, added up in pairs, then all. */
+        large = ((word + (128 - TOKEN_LITERALS) * EACH_BYTE) >> 7) & EACH_BYTE;
+        sum = word & large * 0xff;
+        sum = (sum & 0x00ff00ff00ff00ffull) + (sum >> 8 & 0x00ff00ff00ff00ffull);
+        sum = sum * 0x0001000100010001ull >> 48;
+        large = large * EACH_BYTE >> 56;
+        *n_bits += sum - large * (TOKEN_LITERALS - TOKEN_LITERAL_BITS);
+        return true;
+}
+
+/* Steps over @count numbers, eight at a time: most of what opening a block costs beside zstd. */
 static int skip_numbers(struct cursor *cursor, size_t count)
 {
-        uint64_t n_bits = 0;
-        uint8_t most = 0;
+        uint64_t n_bits = 0, word;
 
         if (cursor_left(cursor) < count)
                 return -EBADMSG;
-        for (size_t i = 0; i < count; i++) {
-                most = cursor->at[i] > most ? cursor->at[i] : most;
-                n_bits += token_bits(cursor->at[i]);
+        for (size_t i = 0; i < count; i += sizeof(word)) {
+                size_t left = count - i;
+
+                word = 0;
+                memcpy(&word, cursor->at + i, left < sizeof(word) ? left : sizeof(word));
+                if (!count_bits(word, &n_bits))
+                        return -EBADMSG;
         }
-        if (most > TOKEN_MAX || n_bits > cursor->n_bits - cursor->position)
+        if (n_bits > cursor->n_bits - cursor->position)
                 return -EBADMSG;
         cursor->at += count;
         cursor->position += n_bits;
         return 0;
 }
 
-/* Allocates at least one member, so that NULL always means no memory. */
+/* At least @n members; what was in them is lost. */
+static int grow(void *array, size_t *allocated, size_t n, size_t size)
+{
+        void **place = array;
+
+        if (n <= *allocated)
+                return 0;
+        free(*place);
+        *allocated = 0;
+        *place = reallocarray(NULL, n, size);
+        if (!*place)
+                return -ENOMEM;
+        *allocated = n;
+        return 0;
+}
+
+/* Memory for at least one member of each, so that NULL always means no memory. */
 static int block_allocate(struct block *block)
 {
-        size_t n_entities = block->n_entities, n_columns = block->n_columns;
+        size_t n_entities = (size_t)block->n_entities + 1, n_columns = (size_t)block->n_columns + 1;
+        struct block_capacity *capacity = &block->capacity;
 
-        block->entities = calloc(n_entities + 1, sizeof(*block->entities));
-        block->bitmaps = calloc(n_entities + 1, sizeof(*block->bitmaps));
-        block->begins = calloc(n_entities + 1, sizeof(*block->begins));
-        block->columns = calloc(n_columns + 1, sizeof(*block->columns));
-        block->layouts = calloc(n_columns + 1, sizeof(*block->layouts));
-        block->times = calloc(block->header.rows, sizeof(*block->times));
-        if (!block->entities || !block->bitmaps || !block->begins || !block->columns ||
-                !block->layouts || !block->times)
+        if (grow(&block->entities, &capacity->entities, n_entities, sizeof(*block->entities)) < 0 ||
+                grow(&block->bitmaps, &capacity->bitmaps, n_entities, sizeof(*block->bitmaps)) <
+                        0 ||
+                grow(&block->begins, &capacity->begins, n_entities, sizeof(*block->begins)) < 0 ||
+                grow(&block->columns, &capacity->columns, n_columns, sizeof(*block->columns)) < 0 ||
+                grow(&block->layouts, &capacity->layouts, n_columns, sizeof(*block->layouts)) < 0 ||
+                grow(&block->times, &capacity->times, block->header.rows, sizeof(*block->times)) <
+                        0)
                 return -ENOMEM;
+        memset(block->bitmaps, 0, n_entities * sizeof(*block->bitmaps));
+        block->begins[0] = 0;
         return 0;
 }
 
@@ -108,6 +149,7 @@ static int read_cluster(struct cursor *cursor, const struct id *header_cluster, 
                 return r;
         switch (which) {
         case BLOCK_CLUSTER_NONE:
+                *ret = (struct id){0};
                 return 0;
         case BLOCK_CLUSTER_HEADER:
                 *ret = *header_cluster;
@@ -336,11 +378,9 @@ static int read_body(struct block *block, size_t bytes_size, size_t body_size)
         return read_layouts(block, &cursor);
 }
 
-int block_parse(
-        const struct block_frame *frame, uint8_t *body, size_t body_size, struct block **ret)
+/* As block_parse, into @block; its body stands there already. */
+static int parse(struct block *block, const struct block_frame *frame, size_t body_size)
 {
-        CLEANUP(mem) uint8_t *owned = body;
-        CLEANUP(block) struct block *block = NULL;
         int r;
 
         if (!block_frame_fits(frame) || frame->bytes_size > body_size)
@@ -349,54 +389,74 @@ int block_parse(
                         (uint64_t)frame->n_columns * BLOCK_COLUMN_MIN >
                 frame->bytes_size)
                 return -EBADMSG;
-        block = calloc(1, sizeof(*block));
+        block->header = frame->header;
+        block->n_entities = frame->n_entities;
+        block->n_columns = frame->n_columns;
+        if (frame->header.flags & BLOCK_FLAG_GAP)
+                return 0;
+        r = block_allocate(block);
+        return r < 0 ? r : read_body(block, frame->bytes_size, body_size);
+}
+
+int block_parse(
+        const struct block_frame *frame, uint8_t *body, size_t body_size, struct block **ret)
+{
+        CLEANUP(mem) uint8_t *owned = body;
+        CLEANUP(block) struct block *block = calloc(1, sizeof(*block));
+        int r;
+
         if (!block)
                 return -ENOMEM;
-        block->header = frame->header;
         block->body = STEAL(owned);
-        if (!(frame->header.flags & BLOCK_FLAG_GAP)) {
-                block->n_entities = frame->n_entities;
-                block->n_columns = frame->n_columns;
-                r = block_allocate(block);
-                if (r < 0)
-                        return r;
-                r = read_body(block, frame->bytes_size, body_size);
-                if (r < 0)
-                        return r;
-        }
+        r = parse(block, frame, body_size);
+        if (r < 0)
+                return r;
         *ret = STEAL(block);
         return 0;
 }
 
-int block_unpack(const uint8_t *bytes, size_t size, uint8_t **ret_body, size_t *ret_size)
+/* The body into @block's own memory. @zstd NULL: a context for this call only. */
+static int unpack(
+        struct block *block, ZSTD_DCtx *zstd, const uint8_t *bytes, size_t size, size_t *ret_size)
 {
-        CLEANUP(mem) uint8_t *body = NULL;
         const uint8_t *frame = bytes + BLOCK_HEADER_BYTES;
-        size_t frame_size = size - BLOCK_HEADER_BYTES;
+        size_t frame_size = size - BLOCK_HEADER_BYTES, done;
         unsigned long long body_size = ZSTD_getFrameContentSize(frame, frame_size);
 
         /* The two errors of zstd are larger than any size. */
         if (body_size > BLOCK_BODY_MAX ||
                 ZSTD_findFrameCompressedSize(frame, frame_size) != frame_size)
                 return -EBADMSG;
-        body = malloc(body_size + BLOCK_BODY_SLACK);
-        if (!body)
+        if (grow(&block->body, &block->capacity.body, body_size + BLOCK_BODY_SLACK, 1) < 0)
                 return -ENOMEM;
-        if (ZSTD_decompress(body, body_size, frame, frame_size) != body_size)
+        done = zstd ? ZSTD_decompressDCtx(zstd, block->body, body_size, frame, frame_size)
+                    : ZSTD_decompress(block->body, body_size, frame, frame_size);
+        if (done != body_size)
                 return -EBADMSG;
-        memset(body + body_size, 0, BLOCK_BODY_SLACK);
-        *ret_body = STEAL(body);
+        memset(block->body + body_size, 0, BLOCK_BODY_SLACK);
         *ret_size = body_size;
         return 0;
 }
 
-int block_open(const uint8_t *bytes, size_t size, struct block **ret)
+int block_unpack(const uint8_t *bytes, size_t size, uint8_t **ret_body, size_t *ret_size)
 {
-        CLEANUP(block) struct block *block = NULL;
+        struct block block = {0};
+        int r;
+
+        r = unpack(&block, NULL, bytes, size, ret_size);
+        if (r < 0) {
+                free(block.body);
+                return r;
+        }
+        *ret_body = block.body;
+        return 0;
+}
+
+static int open_into(struct block *block, ZSTD_DCtx *zstd, const uint8_t *bytes, size_t size)
+{
         struct block_frame frame;
-        bool is_gap;
         size_t body_size = 0;
-        uint8_t *body = NULL;
+        bool is_gap;
         int r;
 
         r = block_frame_read(bytes, size, &frame);
@@ -406,16 +466,68 @@ int block_open(const uint8_t *bytes, size_t size, struct block **ret)
         if (frame.size != size || (is_gap && size > BLOCK_HEADER_BYTES))
                 return -EBADMSG;
         if (!is_gap) {
-                r = block_unpack(bytes, size, &body, &body_size);
+                r = unpack(block, zstd, bytes, size, &body_size);
                 if (r < 0)
                         return r;
         }
-        r = block_parse(&frame, body, body_size, &block);
+        r = parse(block, &frame, body_size);
         if (r < 0)
                 return r;
-        if (block_schema_hash(block->entities, block->n_entities, block->columns,
-                    block->n_columns) != frame.header.schema_hash)
-                return -EBADMSG;
+        return block_schema_hash(block->entities, block->n_entities, block->columns,
+                       block->n_columns) == frame.header.schema_hash
+                       ? 0
+                       : -EBADMSG;
+}
+
+int block_open(const uint8_t *bytes, size_t size, struct block **ret)
+{
+        CLEANUP(block) struct block *block = calloc(1, sizeof(*block));
+        int r;
+
+        if (!block)
+                return -ENOMEM;
+        r = open_into(block, NULL, bytes, size);
+        if (r < 0)
+                return r;
         *ret = STEAL(block);
         return 0;
+}
+
+struct block_decoder {
+        ZSTD_DCtx *zstd;
+        struct block *block;
+};
+
+int block_decoder_new(struct block_decoder **ret)
+{
+        CLEANUP(block_decoder) struct block_decoder *decoder = calloc(1, sizeof(*decoder));
+
+        if (!decoder)
+                return -ENOMEM;
+        decoder->zstd = ZSTD_createDCtx();
+        decoder->block = calloc(1, sizeof(*decoder->block));
+        if (!decoder->zstd || !decoder->block)
+                return -ENOMEM;
+        *ret = STEAL(decoder);
+        return 0;
+}
+
+struct block_decoder *block_decoder_free(struct block_decoder *decoder)
+{
+        if (!decoder)
+                return NULL;
+        ZSTD_freeDCtx(decoder->zstd);
+        block_close(decoder->block);
+        free(decoder);
+        return NULL;
+}
+
+int block_decode(
+        struct block_decoder *decoder, const uint8_t *bytes, size_t size, const struct block **ret)
+{
+        int r = open_into(decoder->block, decoder->zstd, bytes, size);
+
+        if (r == 0)
+                *ret = decoder->block;
+        return r;
 }

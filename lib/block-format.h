@@ -145,7 +145,13 @@ struct block_layout {
         uint8_t kind;
 };
 
+/* Members that there is memory for: a decoder's block is used again and again. */
+struct block_capacity {
+        size_t body, entities, bitmaps, begins, columns, layouts, times;
+};
+
 struct block {
+        struct block_capacity capacity;
         struct block_header header;
         uint32_t n_entities;
         uint32_t n_columns;

@@ -46,7 +46,7 @@ const struct block_column *block_get_columns(const struct block *block)
 
 const int64_t *block_get_times(const struct block *block)
 {
-        return block->times;
+        return block->header.flags & BLOCK_FLAG_GAP ? NULL : block->times;
 }
 
 int block_find_column(

@@ -107,6 +107,18 @@ int block_open(const uint8_t *bytes, size_t size, struct block **ret);
 struct block *block_close(struct block *block);
 DEFINE_CLEANUP(block, struct block *, block_close)
 
+/*
+ * For many blocks, one after the other: memory and zstd context stay, so that after the largest
+ * block nothing is allocated any more. One thread at a time.
+ */
+struct block_decoder;
+int block_decoder_new(struct block_decoder **ret);
+struct block_decoder *block_decoder_free(struct block_decoder *decoder);
+DEFINE_CLEANUP(block_decoder, struct block_decoder *, block_decoder_free)
+/* As block_open; *ret belongs to @decoder and is valid until its next use, also a failing one. */
+int block_decode(
+        struct block_decoder *decoder, const uint8_t *bytes, size_t size, const struct block **ret);
+
 const struct block_header *block_get_header(const struct block *block);
 uint32_t block_get_n_entities(const struct block *block);
 const struct block_entity *block_get_entity(const struct block *block, uint32_t index);

@@ -134,6 +134,41 @@ static void decodes_to_what_was_encoded_for_random_rows(void **state)
         }
 }
 
+/* Also after a block that is broken, and after a gap. */
+static void a_decoder_gives_of_block_after_block_what_block_open_gives(void **state)
+{
+        CLEANUP(block_decoder) struct block_decoder *decoder = NULL;
+        uint64_t seed = seed_of_run();
+
+        assert_int_equal(block_decoder_new(&decoder), 0);
+        for (int i = 0; i < 300; i++) {
+                FIXTURE fixture = {};
+                const struct block *block = NULL;
+                uint32_t n_entities = (uint32_t)below(&seed, 40);
+                uint32_t n_columns = n_entities ? (uint32_t)below(&seed, n_entities * 20) : 0;
+                struct block_rows gap = {.header = {.flags = BLOCK_FLAG_GAP, .rows = 1}};
+                const uint8_t *bytes;
+                size_t size;
+
+                random_fixture(
+                        &fixture, &seed, 1 + (uint32_t)below(&seed, 90), n_entities, n_columns);
+                assert_int_equal(block_encode(*state, &fixture.rows, &bytes, &size), 0);
+                assert_int_equal(block_decode(decoder, bytes, size, &block), 0);
+                assert_same_schema(block, &fixture.rows);
+                assert_same_values(block, &fixture.rows);
+                if (i % 3 == 0) {
+                        ((uint8_t *)bytes)[below(&seed, size)] ^= 1;
+                        assert_true(block_decode(decoder, bytes, size, &block) < 0);
+                }
+                if (i % 5 == 0) {
+                        assert_int_equal(block_encode(*state, &gap, &bytes, &size), 0);
+                        assert_int_equal(block_decode(decoder, bytes, size, &block), 0);
+                        assert_null(block_get_times(block));
+                        assert_int_equal(block_get_n_columns(block), 0);
+                }
+        }
+}
+
 static void decodes_blocks_as_large_as_the_limits(void **state)
 {
         static const uint32_t sizes[][3] = {
@@ -360,6 +395,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(decodes_to_what_was_encoded_for_random_rows),
+                cmocka_unit_test(a_decoder_gives_of_block_after_block_what_block_open_gives),
                 cmocka_unit_test(decodes_blocks_as_large_as_the_limits),
                 cmocka_unit_test(keeps_counters_that_wrap_and_reset),
                 cmocka_unit_test(finds_the_common_divisor_of_a_column),

@@ -1,0 +1,209 @@
+/*
+ * What stays between the queries of one reader: the topology while the facts stay, and the memory
+ * and contexts for decoding. Facts of a thousand hosts take longer to parse than a curve to read.
+ */
+#include "collectord/query-cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "collectord/query.h"
+
+struct loader {
+        struct query *query;
+        struct topology_input *inputs;
+        size_t n, allocated;
+};
+
+static void loader_done(struct loader *loader)
+{
+        for (size_t i = 0; i < loader->n; i++)
+                facts_free(loader->inputs[i].facts);
+        free(loader->inputs);
+}
+DEFINE_CLEANUP(loader, struct loader *, loader_done)
+
+static int add_facts(void *userdata, const struct store_facts *stored)
+{
+        struct loader *loader = userdata;
+        CLEANUP(str) char *message = NULL;
+        struct facts *facts;
+        json_t *json;
+        int r;
+
+        r = query_check_deadline(loader->query);
+        if (r < 0)
+                return r;
+        json = json_loads(stored->json, 0, NULL);
+        if (!json)
+                return -EINVAL;
+        r = facts_from_json(json, &facts, &message);
+        json_decref(json);
+        if (r < 0)
+                return r;
+        if (loader->n == loader->allocated) {
+                size_t n = loader->allocated ? loader->allocated * 2 : 64;
+                struct topology_input *inputs = reallocarray(loader->inputs, n, sizeof(*inputs));
+
+                if (!inputs) {
+                        facts_free(facts);
+                        return -ENOMEM;
+                }
+                loader->inputs = inputs;
+                loader->allocated = n;
+        }
+        facts->host_id = stored->host;
+        loader->inputs[loader->n++] = (struct topology_input){
+                .facts = facts,
+                .updated_us = stored->updated_us,
+        };
+        return 0;
+}
+
+/* The freshness of each host's "ceph" source: only those few streams are looked at for each. */
+static void add_freshness(struct loader *loader)
+{
+        const struct query *query = loader->query;
+
+        for (size_t i = 0; i < query->n_streams; i++) {
+                if (query->streams[i].source != SOURCE_CEPH)
+                        continue;
+                for (size_t k = 0; k < loader->n; k++)
+                        if (id_equal(&loader->inputs[k].facts->host_id, &query->streams[i].host) &&
+                                query->streams[i].last_us > loader->inputs[k].ceph_last_us)
+                                loader->inputs[k].ceph_last_us = query->streams[i].last_us;
+        }
+}
+
+static int compare_freshness(const void *a, const void *b)
+{
+        const struct store_stream *x = *(const struct store_stream *const *)a,
+                                  *y = *(const struct store_stream *const *)b;
+
+        if (x->last_us != y->last_us)
+                return x->last_us > y->last_us ? -1 : 1;
+        return memcmp(x->host.bytes, y->host.bytes, sizeof(x->host.bytes));
+}
+
+/* The topology hangs on which host's "ceph" source is fresher than which, not on the times. */
+static int rank_hosts(const struct query *query, uint64_t *ret)
+{
+        CLEANUP(mem)
+        const struct store_stream **list =
+                calloc(query->n_streams + 1, sizeof(struct store_stream *));
+        char text[ID_TEXT_MAX];
+        uint64_t rank = 0;
+        size_t n = 0;
+
+        if (!list)
+                return -ENOMEM;
+        for (size_t i = 0; i < query->n_streams; i++)
+                if (query->streams[i].source == SOURCE_CEPH)
+                        list[n++] = &query->streams[i];
+        qsort(list, n, sizeof(struct store_stream *), compare_freshness);
+        for (size_t i = 0; i < n; i++)
+                rank = rank * 31 + query_hash(id_format(&list[i]->host, text)) +
+                       (i > 0 && list[i]->last_us == list[i - 1]->last_us);
+        *ret = rank;
+        return 0;
+}
+
+struct query_facts *query_facts_unref(struct query_facts *facts)
+{
+        if (!facts || --facts->refs > 0)
+                return NULL;
+        topology_free(facts->topology);
+        free(facts);
+        return NULL;
+}
+
+static int load_facts(
+        struct query *query, uint64_t version, uint64_t rank, struct query_facts **ret)
+{
+        struct loader list = {.query = query};
+        CLEANUP(loader) struct loader *loader = &list;
+        CLEANUP(query_facts) struct query_facts *facts = calloc(1, sizeof(*facts));
+        size_t n;
+        int r;
+
+        if (!facts)
+                return -ENOMEM;
+        *facts = (struct query_facts){.refs = 1, .version = version, .rank = rank};
+        r = store_read_facts(query->reader, add_facts, loader);
+        if (r < 0)
+                return r;
+        add_freshness(loader);
+        n = loader->n;
+        loader->n = 0; /* the topology takes the facts over */
+        r = topology_new(loader->inputs, n, &facts->topology);
+        if (r < 0)
+                return r;
+        *ret = STEAL(facts);
+        return 0;
+}
+
+int query_cache_facts(struct query_cache *cache, struct query *query, struct query_facts **ret)
+{
+        uint64_t version = 0, rank = 0;
+        int r;
+
+        r = store_read_facts_version(query->reader, &version);
+        if (r < 0)
+                return r;
+        r = rank_hosts(query, &rank);
+        if (r < 0)
+                return r;
+        if (!cache->facts || cache->facts->version != version || cache->facts->rank != rank) {
+                struct query_facts *facts = NULL;
+
+                r = load_facts(query, version, rank, &facts);
+                if (r < 0)
+                        return r;
+                query_facts_unref(cache->facts);
+                cache->facts = facts;
+        }
+        cache->facts->refs++;
+        *ret = cache->facts;
+        return 0;
+}
+
+static struct query_cache *cache_free(struct query_cache *cache)
+{
+        if (!cache)
+                return NULL;
+        query_facts_unref(cache->facts);
+        block_decoder_free(cache->decoder);
+        free(cache->values);
+        free(cache->present);
+        free(cache);
+        return NULL;
+}
+DEFINE_CLEANUP(cache, struct query_cache *, cache_free)
+
+static void drop_cache(void *cache)
+{
+        cache_free(cache);
+}
+
+int query_cache_get(struct store_reader *reader, struct query_cache **ret)
+{
+        struct query_cache *known = store_reader_get_cache(reader);
+        CLEANUP(cache) struct query_cache *cache = NULL;
+        int r;
+
+        if (!known) {
+                cache = calloc(1, sizeof(*cache));
+                if (!cache)
+                        return -ENOMEM;
+                r = block_decoder_new(&cache->decoder);
+                if (r < 0)
+                        return r;
+                known = STEAL(cache);
+                store_reader_set_cache(reader, known, drop_cache);
+        }
+        *ret = known;
+        return 0;
+}
