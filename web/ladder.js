@@ -101,7 +101,7 @@ function part_rows(rung, scale, { measure, open, seconds }) {
         const parts = placed(rung, measure);
         const rows = parts.slice(0, PARTS_MAX).map(({ part, i, value, from }) => {
                 const style = part_style(rung.layer, part, i);
-                return element('tr', { class: 'part', role: 'row' },
+                return element('tr', { class: 'part', role: 'row', 'data-part-of': rung.layer },
                         element('th', { scope: 'row', role: 'rowheader', title: part.help ?? null },
                                 element('span', { class: `swatch ${style}` }), part_name(part.name),
                                 part.included_in ? ` (in ${part_name(part.included_in).replace('RocksDB ', '')})` : part.counted === false ? ' (beside)' : ''),

@@ -245,13 +245,14 @@ def test_every_control_is_reached_by_the_keyboard(page, site):
 
 
 def test_parts_of_a_layer_open_and_stay_open(page, site):
+    parts = "tr.part[data-part-of=filesystem]"
     page.open(site)
-    parts = len(page.texts("tr.part"))
+    assert page.texts(parts) == []
     page.driver.find_element("css selector", "[data-open=filesystem]").click()
-    opened = len(page.texts("tr.part"))
-    assert opened > parts
+    pools = [text.split("\n")[0] for text in page.texts(parts)]
+    assert pools
     page.settle(page.refreshes)
-    assert len(page.texts("tr.part")) == opened
+    assert [text.split("\n")[0] for text in page.texts(parts)] == pools
     assert page.script("return document.activeElement.dataset.open") == "filesystem"
 
 
