@@ -166,6 +166,22 @@ static json_t *describe_osd(const struct query *query, const struct row *row)
                 sample_time(last_us));
 }
 
+/* The names of the devices of the host that stand on @device. */
+static json_t *children_json(const struct topology *topology, const struct topology_device *device)
+{
+        const struct topology_host *host = &topology->hosts[device->host];
+        const struct topology_device *other = &topology->devices[host->first_device];
+        json_t *children = json_array();
+
+        for (uint32_t i = 0; i < host->n_devices; i++, other++)
+                for (size_t k = 0; k < other->facts->n_parents; k++)
+                        if (strcmp(other->facts->parents[k], device->facts->name) == 0) {
+                                json_array_append_new(children, json_string(other->facts->name));
+                                break;
+                        }
+        return children;
+}
+
 static json_t *describe_device(const struct query *query, const struct row *row)
 {
         const struct topology *topology = query->topology;
@@ -178,15 +194,20 @@ static json_t *describe_device(const struct query *query, const struct row *row)
         for (uint32_t i = 0; i < device->n_osds; i++)
                 json_array_append_new(osds,
                         json_integer(topology->osds[topology->osd_of[device->first_osd + i]].id));
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:o, s:o, s:o, s:s?, s:b, "
-                         "s:o}",
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:s, s:I, "
+                         "s:o, s:o, s:o, s:o, s:o, s:s?, s:b, s:b, s:o}",
                 "host_id", id_format(&host->id, host_id), "hostname", host->facts->hostname, "name",
                 facts->name, "alias", facts->alias, "identity", facts->identity, "kind",
-                device_kind_name(facts->kind), "model", facts->model, "rotational",
-                facts->rotational, "size", (json_int_t)facts->size_bytes, "parents",
-                names_json(facts->parents, facts->n_parents), "cluster",
+                device_kind_name(facts->kind), "type", facts->type, "model", facts->model, "serial",
+                facts->serial, "wwn", facts->wwn, "rotational", facts->rotational, "scheduler",
+                facts->scheduler, "write_cache", facts->write_cache, "size",
+                (json_int_t)facts->size_bytes, "parents",
+                names_json(facts->parents, facts->n_parents), "children",
+                children_json(topology, device), "caches",
+                names_json(facts->caches, facts->n_caches), "cluster",
                 row->b == TOPOLOGY_NONE ? json_null() : fsid_json(query, row->b), "osds", osds,
-                "role", topology_role_name(device->role), "leaf", device->leaf, "last_sample",
+                "role", topology_role_name(device->role), "leaf", device->leaf, "shared",
+                device->n_osds > 1, "last_sample",
                 sample_time(query_last_sample(query, &host->id, SOURCE_DISKSTATS)));
 }
 

@@ -194,6 +194,11 @@ struct uses {
         size_t n;
 };
 
+static inline void uses_cleanup(struct uses *uses)
+{
+        free(uses->list);
+}
+
 static int build_osds(struct topology *topology)
 {
         CLEANUP(mem) uint32_t *by_name = calloc(topology->n_hosts + 1, sizeof(*by_name));
@@ -225,6 +230,18 @@ static int build_osds(struct topology *topology)
         return 0;
 }
 
+/* A partition of an uncounted head is counted with its disk. */
+static uint32_t find_head(const struct topology *topology, uint32_t device)
+{
+        const struct topology_device *d = &topology->devices[device];
+        uint32_t parent;
+
+        if (d->facts->kind == DEVICE_PARTITION && d->facts->uncounted && d->facts->n_parents == 1 &&
+                topology_find_name(topology, d->host, d->facts->parents[0], &parent) == 0)
+                return parent;
+        return device;
+}
+
 static void add_uses(struct uses *uses, const struct topology *topology, uint32_t osd,
         char *const *names, size_t n_names, enum topology_role role)
 {
@@ -235,7 +252,8 @@ static void add_uses(struct uses *uses, const struct topology *topology, uint32_
                         continue;
                 if (topology->devices[device].facts->kind == DEVICE_NVME_PATH)
                         continue;
-                uses->list[uses->n++] = (struct use){.device = device, .osd = osd, .role = role};
+                uses->list[uses->n++] = (struct use){
+                        .device = find_head(topology, device), .osd = osd, .role = role};
         }
 }
 
@@ -290,6 +308,59 @@ static uint32_t find_counted(struct counter *counter, uint32_t device, unsigned 
         return found;
 }
 
+/* Calls @take for @device, or for each of its parents when the kernel counts there. */
+static void each_counting(const struct topology *topology, uint32_t device,
+        void (*take)(void *userdata, uint32_t device), void *userdata)
+{
+        const struct topology_device *d = &topology->devices[device];
+        uint32_t parent;
+        size_t n = 0;
+
+        for (size_t i = 0; d->facts->uncounted && i < d->facts->n_parents; i++)
+                if (topology_find_name(topology, d->host, d->facts->parents[i], &parent) == 0) {
+                        take(userdata, parent);
+                        n++;
+                }
+        if (n == 0)
+                take(userdata, device);
+}
+
+static void count_one(void *userdata, uint32_t device)
+{
+        (void)device;
+        (*(size_t *)userdata)++;
+}
+
+static void append_use(void *userdata, uint32_t device)
+{
+        struct uses *uses = userdata;
+
+        /* The one behind the last is the use that is being spread. */
+        uses->list[uses->n].device = device;
+        uses->list[uses->n + 1] = uses->list[uses->n];
+        uses->n++;
+}
+
+/* The use of a head that is not counted becomes one of each of its paths. */
+static int spread_uses(const struct topology *topology, struct uses *uses)
+{
+        struct uses spread = {0};
+        size_t n = 0;
+
+        for (size_t i = 0; i < uses->n; i++)
+                each_counting(topology, uses->list[i].device, count_one, &n);
+        spread.list = calloc(n + 1, sizeof(*spread.list));
+        if (!spread.list)
+                return -ENOMEM;
+        for (size_t i = 0; i < uses->n; i++) {
+                spread.list[spread.n] = uses->list[i];
+                each_counting(topology, uses->list[i].device, append_use, &spread);
+        }
+        free(uses->list);
+        *uses = spread;
+        return 0;
+}
+
 static int compare_uses(const void *a, const void *b)
 {
         const struct use *x = a, *y = b;
@@ -331,9 +402,8 @@ static int build_leaves(struct topology *topology)
         size_t n = topology->n_devices + 1;
         CLEANUP(mem) bool *used = calloc(n, 2 * sizeof(*used));
         CLEANUP(mem) uint32_t *counted = calloc(n, sizeof(*counted));
-        CLEANUP(mem) struct use *list = NULL;
+        CLEANUP(uses) struct uses uses = {0};
         struct counter counter = {topology, used, used + n, counted};
-        struct uses uses = {0};
         int r;
 
         if (!used || !counted)
@@ -341,22 +411,38 @@ static int build_leaves(struct topology *topology)
         r = collect_uses(topology, &uses);
         if (r < 0)
                 return r;
-        list = uses.list;
-        topology->osd_of = calloc(uses.n + 1, sizeof(*topology->osd_of));
-        if (!topology->osd_of)
-                return -ENOMEM;
         for (size_t i = 0; i < uses.n; i++)
-                used[list[i].device] = true;
+                used[uses.list[i].device] = true;
         for (size_t i = 0; i < uses.n; i++) {
-                uint32_t device = find_counted(&counter, list[i].device, 0);
+                uint32_t device = find_counted(&counter, uses.list[i].device, 0);
 
                 /* Only a circle of parents leaves nothing. */
                 if (device != TOPOLOGY_NONE)
-                        list[i].device = device;
+                        uses.list[i].device = device;
         }
-        qsort(list, uses.n, sizeof(*list), compare_uses);
+        r = spread_uses(topology, &uses);
+        if (r < 0)
+                return r;
+        topology->osd_of = calloc(uses.n + 1, sizeof(*topology->osd_of));
+        if (!topology->osd_of)
+                return -ENOMEM;
+        qsort(uses.list, uses.n, sizeof(*uses.list), compare_uses);
         assign_uses(topology, &uses);
         return 0;
+}
+
+static void mark_leaf(void *userdata, uint32_t device)
+{
+        struct topology *topology = userdata;
+
+        topology->devices[device].leaf = true;
+}
+
+/* A disk stands on nothing, the head of an NVMe multipath on its paths only. */
+static bool is_whole_disk(const struct facts_device *facts)
+{
+        return facts->kind == DEVICE_DISK &&
+               (facts->n_parents == 0 || strcmp(facts->type, "nvme_head") == 0);
 }
 
 /* Hosts without OSDs: whole disks, so that a RAID array or a volume is not added to its members. */
@@ -371,11 +457,10 @@ static void build_none(struct topology *topology)
         topology->clusters[topology->n_clusters++] =
                 (struct topology_cluster){.first_osd = topology->n_osds, .n_hosts = n};
         for (size_t i = 0; i < topology->n_devices; i++) {
-                struct topology_device *device = &topology->devices[i];
+                const struct topology_device *device = &topology->devices[i];
 
-                if (!topology->hosts[device->host].has_osds && device->facts->kind == DEVICE_DISK &&
-                        device->facts->n_parents == 0)
-                        device->leaf = true;
+                if (!topology->hosts[device->host].has_osds && is_whole_disk(device->facts))
+                        each_counting(topology, (uint32_t)i, mark_leaf, topology);
         }
 }
 

@@ -5,9 +5,10 @@
  * pure, and immutable afterwards.
  *
  * Each byte is counted once. A device is a leaf of a cluster when one of its OSDs names it and no
- * device below it (its disk, the members of its array) is named by an OSD too; an NVMe path is
- * never one. A host without any known OSD belongs to the pseudo-cluster "none", whose leaves are
- * whole disks.
+ * device below it (its disk, the members of its array) is named by an OSD too. The paths of an
+ * NVMe namespace count with their head, and for it only where the kernel does not count the head
+ * itself (before Linux 6.4). A host without any known OSD belongs to the pseudo-cluster "none",
+ * whose leaves are whole disks.
  */
 
 #include <stdbool.h>

@@ -29,11 +29,16 @@ static const struct field device_fields[] = {
         F(facts_device, serial, TEXT, serial),
         F(facts_device, wwn, TEXT, wwn),
         REQUIRED(facts_device, kind, KIND, kind),
+        F(facts_device, type, TEXT, type),
+        F(facts_device, scheduler, TEXT, scheduler),
+        F(facts_device, write_cache, TEXT, write_cache),
         F(facts_device, major, U32, major),
         F(facts_device, minor, U32, minor),
         F(facts_device, rotational, BOOL, rotational),
+        F(facts_device, uncounted, BOOL, uncounted),
         F(facts_device, size_bytes, U64, size_bytes),
         LIST(facts_device, parents, TEXTS, FACTS_PARENTS_MAX, NULL),
+        LIST(facts_device, caches, TEXTS, FACTS_PARENTS_MAX, NULL),
         {0},
 };
 static const struct shape device_shape = {sizeof(struct facts_device), device_fields};

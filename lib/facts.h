@@ -27,7 +27,7 @@ enum device_kind {
         DEVICE_DM,
         DEVICE_MD,
         DEVICE_LOOP,
-        DEVICE_NVME_PATH, /* one path of a native multipath namespace: never a leaf */
+        DEVICE_NVME_PATH, /* one path of a native multipath namespace; its head is a disk */
         DEVICE_ZRAM,
         DEVICE_BCACHE,
         DEVICE_OTHER,
@@ -38,13 +38,20 @@ struct facts_device {
         char *alias;    /* LVM or crypt name, or "" */
         char *identity; /* WWN, else serial, else "MAJOR:MINOR:DISKSEQ"; what samples carry */
         char *model, *serial, *wwn;
+        char *type; /* what of its kind: dm "lvm", "crypt", "mpath"; md "raid1"; disk "nvme",
+                       "nvme_head"; or "" */
+        char *scheduler, *write_cache; /* "mq-deadline", "write back"; "" where there is no queue */
         enum device_kind kind;
         uint32_t major, minor;
         bool rotational;
+        bool uncounted; /* the kernel counts no I/O here, but on what it stands on: an NVMe head
+                           before Linux 6.4 */
         uint64_t size_bytes;
         char **parents; /* names of the devices that it stands on: its disk, the dm slaves, the md
-                           members */
+                           members, backing and cache of a bcache, the paths of an NVMe head */
         size_t n_parents;
+        char **caches; /* those of the parents that are a bcache's cache */
+        size_t n_caches;
 };
 
 struct facts_osd {

@@ -18,7 +18,9 @@ static const char good[] =
         "\"agent_version\":\"0.1.0\",\"devices\":["
         "{\"name\":\"sda\",\"alias\":\"\",\"identity\":\"wwn:0x5000\",\"model\":\"M\","
         "\"serial\":\"S\",\"wwn\":\"0x5000\",\"kind\":\"disk\",\"major\":8,\"minor\":0,"
-        "\"rotational\":true,\"size_bytes\":4000787030016,\"parents\":[]},"
+        "\"type\":\"nvme_head\",\"scheduler\":\"none\",\"write_cache\":\"write back\","
+        "\"rotational\":true,\"uncounted\":true,\"size_bytes\":4000787030016,\"parents\":[],"
+        "\"caches\":[\"sdc\"]},"
         "{\"name\":\"dm-3\",\"alias\":\"vg-osd\",\"kind\":\"dm\",\"parents\":[\"sda\",\"sdb\"]}],"
         "\"clusters\":[{\"fsid\":\"" FSID "\",\"name\":\"ceph\",\"health\":\"HEALTH_OK\","
         "\"release\":\"16.2.15\",\"mgr_stats_period\":5.0,"
@@ -84,7 +86,17 @@ static void reads_every_field(void **state)
         assert_int_equal(facts->devices[0].size_bytes, 4000787030016);
         assert_true(facts->devices[0].rotational);
         assert_string_equal(facts->devices[0].identity, "wwn:0x5000");
-        /* What is not said is empty, never NULL. */
+        assert_string_equal(facts->devices[0].type, "nvme_head");
+        assert_string_equal(facts->devices[0].scheduler, "none");
+        assert_string_equal(facts->devices[0].write_cache, "write back");
+        assert_true(facts->devices[0].uncounted);
+        assert_string_equal(facts->devices[0].caches[0], "sdc");
+        /* What is not said is empty, never NULL: older agents say less. */
+        assert_string_equal(facts->devices[1].type, "");
+        assert_string_equal(facts->devices[1].scheduler, "");
+        assert_string_equal(facts->devices[1].write_cache, "");
+        assert_false(facts->devices[1].uncounted);
+        assert_int_equal(facts->devices[1].n_caches, 0);
         assert_string_equal(facts->devices[1].serial, "");
         assert_int_equal(facts->devices[1].n_parents, 2);
         assert_string_equal(facts->devices[1].parents[1], "sdb");

@@ -168,6 +168,65 @@ static void a_path_of_an_nvme_namespace_is_never_counted(void **state)
         assert_int_equal(topology_find_device(topology, 0, "nvme0c2n1", "eui", &found), -ENOENT);
 }
 
+#define NVME_PATH(name)                                                                            \
+        "{\"name\":\"" name "\",\"identity\":\"eui@" name "\",\"kind\":\"nvme_path\"}"
+#define NVME_HEAD(uncounted)                                                                       \
+        "{\"name\":\"nvme0n1\",\"identity\":\"eui\",\"kind\":\"disk\",\"type\":\"nvme_head\","     \
+        "\"uncounted\":" uncounted ",\"parents\":[\"nvme0c0n1\",\"nvme0c1n1\"]},"                  \
+        "{\"name\":\"nvme0n1p1\",\"identity\":\"p1\",\"kind\":\"partition\","                      \
+        "\"uncounted\":" uncounted                                                                 \
+        ",\"parents\":[\"nvme0n1\"]}," NVME_PATH("nvme0c0n1") "," NVME_PATH("nvme0c1n1")
+
+static void a_head_counts_itself_where_the_kernel_does(void **state)
+{
+        CLEANUP(topology)
+        struct topology *topology =
+                build(HOST(HOST_1, "node1", NVME_HEAD("false"),
+                              CLUSTER(FSID_A, OSD("0", "node1", "\"nvme0n1\"", ""))),
+                        HOST(HOST_2, "node2", NVME_HEAD("false"), ""));
+        char text[256];
+        (void)state;
+
+        assert_string_equal(leaves(topology, FSID_A, text), "node1/nvme0n1");
+        assert_string_equal(leaves(topology, NULL, text), "node2/nvme0n1");
+        assert_int_equal(topology->osds[0].n_leaves, 1);
+}
+
+static void the_paths_count_for_a_head_that_the_kernel_does_not(void **state)
+{
+        CLEANUP(topology)
+        struct topology *topology =
+                build(HOST(HOST_1, "node1", NVME_HEAD("true"),
+                              CLUSTER(FSID_A, OSD("0", "node1", "\"nvme0n1\"", ""))),
+                        HOST(HOST_2, "node2", NVME_HEAD("true"), ""));
+        char text[256];
+        (void)state;
+
+        assert_string_equal(leaves(topology, FSID_A, text), "node1/nvme0c0n1 node1/nvme0c1n1");
+        assert_string_equal(leaves(topology, NULL, text), "node2/nvme0c0n1 node2/nvme0c1n1");
+        assert_int_equal(topology->osds[0].n_leaves, 2);
+        assert_int_equal(device(topology, "nvme0c1n1")->role, TOPOLOGY_ROLE_BLOCK);
+        assert_false(topology->osds[0].shared);
+}
+
+/* The paths hold the bytes of the volume too. */
+static void a_partition_and_a_volume_of_an_uncounted_head_share_its_paths(void **state)
+{
+        CLEANUP(topology)
+        struct topology *topology = build(
+                HOST(HOST_1, "node1", NVME_HEAD("true") "," DEVICE("dm-0", "dm", "\"nvme0n1\""),
+                        CLUSTER(FSID_A, OSD("0", "node1", "\"nvme0n1p1\"", "") "," OSD(
+                                                "1", "node1", "\"dm-0\"", ""))),
+                NULL);
+        char text[256];
+        (void)state;
+
+        assert_string_equal(leaves(topology, FSID_A, text), "node1/nvme0c0n1 node1/nvme0c1n1");
+        assert_true(topology->osds[0].shared);
+        assert_true(topology->osds[1].shared);
+        assert_int_equal(topology->osds[1].n_leaves, 2);
+}
+
 static void a_db_device_of_several_osds_is_counted_once_and_called_shared(void **state)
 {
         CLEANUP(topology)
@@ -394,6 +453,9 @@ int main(void)
                 cmocka_unit_test(a_partition_and_its_disk_are_counted_once),
                 cmocka_unit_test(the_members_of_an_array_are_not_added_to_it),
                 cmocka_unit_test(a_path_of_an_nvme_namespace_is_never_counted),
+                cmocka_unit_test(a_head_counts_itself_where_the_kernel_does),
+                cmocka_unit_test(the_paths_count_for_a_head_that_the_kernel_does_not),
+                cmocka_unit_test(a_partition_and_a_volume_of_an_uncounted_head_share_its_paths),
                 cmocka_unit_test(a_db_device_of_several_osds_is_counted_once_and_called_shared),
                 cmocka_unit_test(db_volumes_of_their_own_are_not_shared),
                 cmocka_unit_test(one_device_for_block_and_db_of_one_osd_is_not_shared),
