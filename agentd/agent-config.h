@@ -18,6 +18,8 @@ struct agent_config {
         uint64_t seal_interval_us;
         uint64_t block_rows;
         uint64_t spool_bytes;
+        uint64_t spool_age_us;
+        uint64_t backfill_rate;
         char *url; /* "" : nothing is sent */
         char *token_file;
         char *ca_file;

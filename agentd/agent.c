@@ -47,10 +47,7 @@ struct agent {
 static struct moment look_at_clocks(void *userdata)
 {
         (void)userdata;
-        return (struct moment){
-                .realtime_us = clock_realtime_us(),
-                .monotonic_us = clock_monotonic_us(),
-        };
+        return clock_look();
 }
 
 static void on_row(void *userdata, const struct sampler_row *row)
@@ -318,6 +315,7 @@ static int set_up_sender(struct agent *agent)
                 .token_file = agent->config->token_file,
                 .sources = sources,
                 .host = agent->host,
+                .backfill_rate = agent->config->backfill_rate,
                 .spool = agent->spool,
                 .counters = &agent->counters,
                 .plan = on_plan,
@@ -352,22 +350,29 @@ static int set_up_state(struct agent *agent)
 static int set_up_spool(struct agent *agent)
 {
         CLEANUP(str) char *folder = NULL;
+        struct spool_options options = {
+                .bytes_max = agent->config->spool_bytes,
+                .age_max_us = agent->config->spool_age_us,
+                .clock = look_at_clocks,
+                .counters = &agent->counters,
+        };
         uint64_t damaged = 0;
-        int r = -ENOENT;
+        int r;
 
-        if (agent->state) {
-                if (asprintf(&folder, "%s/spool", agent->config->state_folder) < 0) {
-                        folder = NULL;
-                        return -ENOMEM;
-                }
-                r = spool_open(folder, agent->config->spool_bytes, &agent->counters, &agent->spool,
-                        &damaged);
-                if (r < 0)
-                        log_error("%s: the spool is kept in memory: %s", folder, strerror(-r));
-        }
+        r = state_get_boot_id(&options.boot);
         if (r < 0)
-                r = spool_open(NULL, agent->config->spool_bytes, &agent->counters, &agent->spool,
-                        &damaged);
+                return r;
+        if (agent->state && asprintf(&folder, "%s/spool", agent->config->state_folder) < 0) {
+                folder = NULL;
+                return -ENOMEM;
+        }
+        options.folder = folder;
+        r = spool_open(&options, &agent->spool, &damaged);
+        if (r < 0 && folder) {
+                log_error("%s: the spool is kept in memory: %s", folder, strerror(-r));
+                options.folder = NULL;
+                r = spool_open(&options, &agent->spool, &damaged);
+        }
         if (damaged > 0)
                 log_warning(
                         "%s: %" PRIu64 " torn ends or damaged files were cut off", folder, damaged);
@@ -380,6 +385,7 @@ static int set_up_sealer(struct agent *agent)
                 .folder = agent->state ? agent->config->state_folder : NULL,
                 .spool = agent->spool,
                 .host = agent->host,
+                .clock = look_at_clocks,
                 .seal_interval_us = agent->config->seal_interval_us,
                 .block_rows = (uint32_t)agent->config->block_rows,
         };

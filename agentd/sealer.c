@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "agentd/rows.h"
-#include "lib/clock.h"
 #include "lib/log.h"
 
 struct open_block {
@@ -30,7 +29,7 @@ struct sealer {
  * microsecond of the boot clock as one of the process before. */
 static uint64_t next_sequence(struct sealer *sealer)
 {
-        uint64_t now_us = clock_boot_us();
+        uint64_t now_us = sealer->options.clock(sealer->options.userdata).boot_us;
 
         sealer->sequence = now_us > sealer->sequence ? now_us : sealer->sequence + 1;
         return sealer->sequence;

@@ -15,6 +15,8 @@ struct sealer_options {
         const char *folder; /* of the open blocks; NULL: memory only */
         struct spool *spool;
         struct id host, boot;
+        struct moment (*clock)(void *userdata);
+        void *userdata;
         uint64_t seal_interval_us; /* how often sealer_seal_all will be called, at least */
         uint32_t block_rows;
 };

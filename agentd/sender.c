@@ -1,58 +1,23 @@
-#include "agentd/sender.h"
+#include "agentd/sender-private.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "agentd/answer.h"
-#include "agentd/upload.h"
+#include "agentd/token.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/metric.h"
 
-#define TOKEN_MAX 4096u
 #define HEADERS_MAX 8u
 #define HEADER_BYTES 256u
-#define PATH_BYTES 96u
 /* A body refused as too large is halved down to this; a single block always goes. */
 #define BODY_MIN 4096u
 
-enum kind { KIND_NONE, KIND_BLOCKS, KIND_FACTS, KIND_PLAN, KIND_MAX_ };
-
-struct sender {
-        struct upload *upload;
-        sd_event *event;
-        sd_event_source *timer;
-        struct spool *spool;
-        struct agent_counters *counters;
-        char *sources, *token_file, *authorization;
-        char host[ID_TEXT_MAX];
-        uint64_t random;
-        void (*plan)(void *userdata, const json_t *plan);
-        void *userdata;
-
-        enum kind flying;
-        uint32_t blocks; /* in the request under way */
-        size_t body_max;
-        struct backoff backoff;
-        uint64_t wait_until_us; /* monotonic */
-        uint64_t spoken_us;     /* when the collector last answered well */
-        bool healthy;
-        int trouble[KIND_MAX_]; /* the status last told, by kind; 0: none */
-        uint64_t plan_revision;
-
-        char *facts;
-        char *facts_flying; /* what the request under way reads */
-        bool facts_due;
-        uint64_t facts_not_before_us;
-        struct backoff facts_backoff;
-};
-
 /* xorshift64: jitter needs no more. */
-static uint64_t next_random(struct sender *sender)
+uint64_t sender_random(struct sender *sender)
 {
         sender->random ^= sender->random << 13;
         sender->random ^= sender->random >> 7;
@@ -60,47 +25,23 @@ static uint64_t next_random(struct sender *sender)
         return sender->random;
 }
 
-/* The first word of the file. -EINVAL: nothing in it that can stand in a header. */
-static int read_token(const char *path, char *ret)
-{
-        CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-        ssize_t n;
-
-        if (fd < 0)
-                return -errno;
-        n = read(fd, ret, TOKEN_MAX - 1);
-        if (n < 0)
-                return -errno;
-        ret[n] = '\0';
-        ret[strcspn(ret, " \t\r\n")] = '\0';
-        for (const char *c = ret; *c; c++)
-                if (*c <= ' ' || *c > '~')
-                        return -EINVAL;
-        return ret[0] ? 0 : -EINVAL;
-}
-
 /* True when it is another token than before. */
 static bool load_token(struct sender *sender)
 {
-        char token[TOKEN_MAX];
         char *header = NULL;
         bool changed;
         int r;
 
         if (!sender->token_file[0])
                 return false;
-        r = read_token(sender->token_file, token);
+        r = token_read_header(sender->token_file, &header);
         if (r < 0) {
                 log_error("%s: cannot read the token: %s", sender->token_file,
                         r == -EINVAL ? "no token in it" : strerror(-r));
                 return false;
         }
-        r = asprintf(&header, "Authorization: Bearer %s", token);
-        explicit_bzero(token, sizeof(token));
-        if (r < 0)
-                return false;
         changed = !sender->authorization || strcmp(sender->authorization, header) != 0;
-        free(sender->authorization);
+        token_free(sender->authorization);
         sender->authorization = header;
         return changed;
 }
@@ -131,7 +72,7 @@ __attribute__((format(printf, 2, 3))) static void add_header(
         headers->list[headers->count] = NULL;
 }
 
-static int start(struct sender *sender, enum kind kind, const struct upload_request *what)
+int sender_start(struct sender *sender, enum sender_kind kind, const struct upload_request *what)
 {
         static const char *const types[] = {
                 [KIND_BLOCKS] = "application/vnd.strata.blocks",
@@ -159,43 +100,26 @@ static int start(struct sender *sender, enum kind kind, const struct upload_requ
         return r;
 }
 
-static int start_facts(struct sender *sender)
-{
-        char path[PATH_BYTES];
-
-        free(sender->facts_flying);
-        sender->facts_flying = strdup(sender->facts);
-        if (!sender->facts_flying)
-                return -ENOMEM;
-        snprintf(path, sizeof(path), "/api/v1/facts/%s", sender->host);
-        return start(sender, KIND_FACTS,
-                &(struct upload_request){
-                        .method = "PUT",
-                        .path = path,
-                        .body = sender->facts_flying,
-                        .size = strlen(sender->facts_flying),
-                });
-}
-
-static int start_plan(struct sender *sender)
-{
-        char path[PATH_BYTES];
-
-        snprintf(path, sizeof(path), "/api/v1/plans/%s", sender->host);
-        return start(sender, KIND_PLAN, &(struct upload_request){.method = "GET", .path = path});
-}
-
 /* 1 when blocks are on their way, 0 when there are none. */
-static int start_blocks(struct sender *sender)
+static int start_blocks(struct sender *sender, uint64_t now_us)
 {
+        enum spool_next next = spool_look(sender->spool);
+        size_t size_max = sender->body_max;
         struct spool_batch batch;
         int r;
 
-        r = spool_read(sender->spool, sender->body_max, &batch);
+        if (next == SPOOL_EMPTY ||
+                (next == SPOOL_BACKLOG && !backfill_is_due(&sender->backfill, now_us)))
+                return 0;
+        if (next == SPOOL_BACKLOG)
+                size_max = backfill_limit(&sender->backfill, size_max);
+        r = spool_read(sender->spool, size_max, &batch);
         if (r <= 0)
                 return r;
+        if (next == SPOOL_BACKLOG)
+                backfill_charge(&sender->backfill, batch.size, now_us);
         sender->blocks = batch.blocks;
-        r = start(sender, KIND_BLOCKS,
+        r = sender_start(sender, KIND_BLOCKS,
                 &(struct upload_request){
                         .method = "POST",
                         .path = "/api/v1/blocks",
@@ -207,16 +131,20 @@ static int start_blocks(struct sender *sender)
 
 static int start_next(struct sender *sender, uint64_t now_us)
 {
+        uint64_t next_us;
         int r;
 
         if (sender->facts && sender->facts_due && now_us >= sender->facts_not_before_us)
-                return start_facts(sender);
-        r = start_blocks(sender);
+                return sender_start_facts(sender);
+        r = start_blocks(sender, now_us);
         if (r != 0)
                 return r;
         if (now_us >= sender->spoken_us + SENDER_PLAN_POLL_US)
-                return start_plan(sender);
-        arm(sender, sender->spoken_us + SENDER_PLAN_POLL_US);
+                return sender_start_plan(sender);
+        next_us = sender->spoken_us + SENDER_PLAN_POLL_US;
+        if (!backfill_is_due(&sender->backfill, now_us) && sender->backfill.next_us < next_us)
+                next_us = sender->backfill.next_us;
+        arm(sender, next_us);
         return 0;
 }
 
@@ -244,7 +172,7 @@ static int on_timer(sd_event_source *source, uint64_t time_us, void *userdata)
 }
 
 /* Trouble is told when it begins, when it changes and when it ends. */
-static void tell(struct sender *sender, enum kind kind, const struct upload_answer *answer,
+void sender_tell(struct sender *sender, enum sender_kind kind, const struct upload_answer *answer,
         const char *detail)
 {
         static const char *const names[] = {
@@ -266,9 +194,9 @@ static void tell(struct sender *sender, enum kind kind, const struct upload_answ
                         *detail ? ": " : "", detail);
 }
 
-static void succeeded(struct sender *sender, enum kind kind)
+void sender_succeeded(struct sender *sender, enum sender_kind kind)
 {
-        tell(sender, kind, NULL, "");
+        sender_tell(sender, kind, NULL, "");
         sender->healthy = true;
         sender->spoken_us = clock_monotonic_us();
         if (kind != KIND_BLOCKS)
@@ -279,17 +207,18 @@ static void succeeded(struct sender *sender, enum kind kind)
         sender->backoff.failures = 0;
 }
 
-static void failed(struct sender *sender, enum kind kind, const struct upload_answer *answer,
+void sender_failed(struct sender *sender, enum sender_kind kind, const struct upload_answer *answer,
         const char *detail)
 {
         uint64_t delay_us;
 
-        tell(sender, kind, answer, detail);
+        sender_tell(sender, kind, answer, detail);
         sender->healthy = false;
+        sender->live = false;
         sender->counters->upload_failures++;
         if (answer->status == 401 && load_token(sender))
                 return;
-        delay_us = backoff_next(&sender->backoff, next_random(sender), answer->retry_after_us);
+        delay_us = backoff_next(&sender->backoff, sender_random(sender), answer->retry_after_us);
         sender->wait_until_us = clock_monotonic_us() + delay_us;
         arm(sender, sender->wait_until_us);
 }
@@ -302,7 +231,7 @@ static void refused(
         int r;
 
         r = spool_refuse(sender->spool, meaning->block, meaning->gap, &header);
-        if (r <= 0 || header.flags & BLOCK_FLAG_GAP)
+        if (r < 0 || header.flags & BLOCK_FLAG_GAP)
                 return;
         source = source_name((enum source_id)header.source);
         log_error("collector: refuses block %s/%" PRIu64 " (%" PRIu32
@@ -319,74 +248,29 @@ static void blocks_answered(struct sender *sender, const struct upload_answer *a
         switch (meaning.verdict) {
         case ANSWER_STORED:
                 spool_acknowledge(sender->spool);
+                if (!sender->live)
+                        spool_go_live(sender->spool);
+                sender->live = true;
                 sender->counters->uploads++;
                 sender->body_max = SENDER_BODY_MAX;
-                succeeded(sender, KIND_BLOCKS);
+                sender_succeeded(sender, KIND_BLOCKS);
                 if (meaning.plan)
                         sender->plan(sender->userdata, meaning.plan);
                 break;
         case ANSWER_REFUSED:
                 refused(sender, answer, &meaning);
-                succeeded(sender, KIND_BLOCKS);
+                sender_succeeded(sender, KIND_BLOCKS);
                 break;
         case ANSWER_SMALLER:
                 if (sender->blocks > 1 && sender->body_max > BODY_MIN) {
                         sender->body_max /= 2;
                         break;
                 }
-                failed(sender, KIND_BLOCKS, answer, meaning.detail);
+                sender_failed(sender, KIND_BLOCKS, answer, meaning.detail);
                 break;
         case ANSWER_RETRY:
-                failed(sender, KIND_BLOCKS, answer, meaning.detail);
+                sender_failed(sender, KIND_BLOCKS, answer, meaning.detail);
                 break;
-        }
-        answer_done(&meaning);
-}
-
-/* Its trouble is no reason to hold back the samples, unless nobody answers at all. */
-static void aside_failed(struct sender *sender, enum kind kind, const struct upload_answer *answer,
-        const char *detail)
-{
-        if (answer->status < 0 || answer->status == 401)
-                failed(sender, kind, answer, detail);
-        else
-                tell(sender, kind, answer, detail);
-}
-
-static void plan_answered(struct sender *sender, const struct upload_answer *answer)
-{
-        struct answer meaning;
-
-        answer_read_plan(answer->status, answer->body, answer->size, &meaning);
-        if (meaning.verdict == ANSWER_STORED) {
-                succeeded(sender, KIND_PLAN);
-                sender->plan(sender->userdata, meaning.plan);
-        } else {
-                sender->spoken_us = clock_monotonic_us();
-                aside_failed(sender, KIND_PLAN, answer, meaning.detail);
-        }
-        answer_done(&meaning);
-}
-
-static void facts_answered(struct sender *sender, const struct upload_answer *answer)
-{
-        uint64_t now_us = clock_monotonic_us();
-        struct answer meaning;
-
-        answer_read_facts(answer->status, answer->body, answer->size, &meaning);
-        if (meaning.verdict == ANSWER_STORED) {
-                succeeded(sender, KIND_FACTS);
-                /* Unless they changed while these were on their way. */
-                sender->facts_due = strcmp(sender->facts, sender->facts_flying) != 0;
-                sender->facts_backoff.failures = 0;
-        } else {
-                aside_failed(sender, KIND_FACTS, answer, meaning.detail);
-                /* Later than the samples, so that these get their turn. */
-                if (sender->wait_until_us > now_us)
-                        now_us = sender->wait_until_us;
-                sender->facts_not_before_us =
-                        now_us + backoff_next(&sender->facts_backoff, next_random(sender),
-                                         meaning.verdict == ANSWER_REFUSED ? BACKOFF_MAX_US : 0);
         }
         answer_done(&meaning);
 }
@@ -394,15 +278,15 @@ static void facts_answered(struct sender *sender, const struct upload_answer *an
 static void on_answer(void *userdata, const struct upload_answer *answer)
 {
         struct sender *sender = userdata;
-        enum kind kind = sender->flying;
+        enum sender_kind kind = sender->flying;
 
         sender->flying = KIND_NONE;
         if (kind == KIND_BLOCKS)
                 blocks_answered(sender, answer);
         else if (kind == KIND_PLAN)
-                plan_answered(sender, answer);
+                sender_plan_answered(sender, answer);
         else
-                facts_answered(sender, answer);
+                sender_facts_answered(sender, answer);
         sender_kick(sender);
 }
 
@@ -450,6 +334,7 @@ int sender_new(sd_event *event, const struct sender_options *options, struct sen
         sender->userdata = options->userdata;
         sender->random = options->random | 1;
         sender->body_max = SENDER_BODY_MAX;
+        sender->backfill.rate = options->backfill_rate;
         id_format(&options->host, sender->host);
         r = copy_strings(sender, options);
         if (r < 0)
@@ -474,9 +359,7 @@ struct sender *sender_free(struct sender *sender)
         sd_event_source_disable_unref(sender->timer);
         free(sender->sources);
         free(sender->token_file);
-        if (sender->authorization)
-                explicit_bzero(sender->authorization, strlen(sender->authorization));
-        free(sender->authorization);
+        token_free(sender->authorization);
         free(sender->facts);
         free(sender->facts_flying);
         free(sender);

@@ -1,8 +1,9 @@
 #pragma once
 /*
  * Brings what the spool holds to the collector, with the facts and for the plan: what to send next,
- * what an answer means, when to try again. One request at a time, on the caller's loop; upload.c
- * does the HTTP.
+ * what an answer means, when to try again. What was sampled since the collector answers goes at
+ * once, the backlog of an outage behind it, at a limited rate. One request at a time, on the
+ * caller's loop; upload.c does the HTTP.
  */
 
 #include <stdbool.h>
@@ -23,6 +24,7 @@ struct sender_options {
         const char *url, *ca_file, *token_file; /* token_file "": no token */
         const char *sources;                    /* what this agent could sample: "diskstats,host" */
         struct id host;
+        uint64_t backfill_rate;          /* bytes per second of the backlog; 0: no limit */
         struct spool *spool;             /* outlives the sender */
         struct agent_counters *counters; /* the same */
         uint64_t random;                 /* seed of the jitter */

@@ -9,15 +9,17 @@ static uint64_t rows_of(const struct memory_block *block)
         return block->header.flags & BLOCK_FLAG_GAP ? 0 : block->header.rows;
 }
 
-int memory_queue_add(struct memory_queue *queue, const struct block_header *header,
-        const uint8_t *bytes, size_t size)
+int memory_queue_add(struct memory_queue *queue, const struct segment_stamp *stamp,
+        const struct block_header *header, const uint8_t *bytes, size_t size)
 {
         struct memory_block *block = malloc(sizeof(*block) + size);
 
         if (!block)
                 return -ENOMEM;
         block->next = NULL;
+        block->previous = queue->last;
         block->serial = ++queue->serial;
+        block->stamp = *stamp;
         block->header = *header;
         block->size = size;
         memcpy(block->bytes, bytes, size);
@@ -32,13 +34,16 @@ int memory_queue_add(struct memory_queue *queue, const struct block_header *head
         return 0;
 }
 
-void memory_queue_drop_first(struct memory_queue *queue)
+void memory_queue_remove(struct memory_queue *queue, struct memory_block *block)
 {
-        struct memory_block *block = queue->first;
-
-        queue->first = block->next;
-        if (!queue->first)
-                queue->last = NULL;
+        if (block->previous)
+                block->previous->next = block->next;
+        else
+                queue->first = block->next;
+        if (block->next)
+                block->next->previous = block->previous;
+        else
+                queue->last = block->previous;
         queue->bytes -= block->size;
         queue->blocks--;
         queue->rows -= rows_of(block);
@@ -48,5 +53,5 @@ void memory_queue_drop_first(struct memory_queue *queue)
 void memory_queue_done(struct memory_queue *queue)
 {
         while (queue->first)
-                memory_queue_drop_first(queue);
+                memory_queue_remove(queue, queue->first);
 }

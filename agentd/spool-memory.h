@@ -3,11 +3,12 @@
 
 #include <stdint.h>
 
-#include "lib/block.h"
+#include "agentd/spool-segment.h"
 
 struct memory_block {
-        struct memory_block *next;
+        struct memory_block *next, *previous;
         uint64_t serial;
+        struct segment_stamp stamp;
         struct block_header header;
         size_t size;
         uint8_t bytes[];
@@ -20,7 +21,7 @@ struct memory_queue {
 };
 
 /* Copies. -ENOMEM. */
-int memory_queue_add(struct memory_queue *queue, const struct block_header *header,
-        const uint8_t *bytes, size_t size);
-void memory_queue_drop_first(struct memory_queue *queue);
+int memory_queue_add(struct memory_queue *queue, const struct segment_stamp *stamp,
+        const struct block_header *header, const uint8_t *bytes, size_t size);
+void memory_queue_remove(struct memory_queue *queue, struct memory_block *block);
 void memory_queue_done(struct memory_queue *queue);

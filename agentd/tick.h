@@ -7,17 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/clock.h"
+
 struct tick {
         uint64_t interval_us;
         int64_t start_us;  /* no tick before; 0: no matter */
         int64_t due_us;    /* Unix time, a multiple of the interval */
         int64_t offset_us; /* Unix time minus monotonic time when due_us was last looked at */
-};
-
-/* One look at both clocks. */
-struct moment {
-        int64_t realtime_us;
-        uint64_t monotonic_us;
 };
 
 enum tick_outcome {

@@ -32,3 +32,19 @@ static inline uint64_t clock_boot_us(void)
 {
         return (uint64_t)clock_read_us(CLOCK_BOOTTIME);
 }
+
+/* One look at all clocks. */
+struct moment {
+        int64_t realtime_us;
+        uint64_t monotonic_us;
+        uint64_t boot_us;
+};
+
+static inline struct moment clock_look(void)
+{
+        return (struct moment){
+                .realtime_us = clock_realtime_us(),
+                .monotonic_us = clock_monotonic_us(),
+                .boot_us = clock_boot_us(),
+        };
+}

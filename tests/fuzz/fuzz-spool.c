@@ -35,10 +35,8 @@ static const char *folder(void)
 
 static void write_segment(int fd, const uint8_t *data, size_t size)
 {
-        uint8_t head[SEGMENT_HEAD_BYTES] = "STRSPL01";
+        uint8_t head[SEGMENT_HEAD_BYTES] = "STRSPL02";
 
-        if (size >= 8)
-                memcpy(head + 8, data, 8);
         check(write(fd, head, sizeof(head)) == sizeof(head));
         check(write(fd, data, size) == (ssize_t)size);
 }
@@ -46,6 +44,7 @@ static void write_segment(int fd, const uint8_t *data, size_t size)
 /* A record around each piece; the piece's first two bytes are its length. */
 static void write_records(int fd, const uint8_t *data, size_t size)
 {
+        struct segment_trailer trailer;
         struct segment_record record;
 
         write_segment(fd, NULL, 0);
@@ -59,12 +58,21 @@ static void write_records(int fd, const uint8_t *data, size_t size)
                 memset(&record, 0, sizeof(record));
                 memcpy(&record.header, data,
                         length < sizeof(record.header) ? length : sizeof(record.header));
-                segment_seal_record(&record, (uint32_t)length);
+                segment_seal_record(&record, (uint32_t)length, &trailer);
+                if (length % 7 == 0)
+                        record.done = record.check;
                 check(write(fd, &record, sizeof(record)) == sizeof(record));
                 check(write(fd, data, length) == (ssize_t)length);
+                check(write(fd, &trailer, sizeof(trailer)) == sizeof(trailer));
                 data += length;
                 size -= length;
         }
+}
+
+static struct moment look(void *userdata)
+{
+        (void)userdata;
+        return (struct moment){1, 1, 1};
 }
 
 static void read_all(struct spool *spool)
@@ -83,7 +91,7 @@ static void read_all(struct spool *spool)
                 check(at == batch.size);
                 check(++rounds < 100000);
                 if (rounds % 3 == 0)
-                        (void)spool_refuse(spool, 0, true, &header);
+                        check(spool_refuse(spool, 0, true, &header) == 0);
                 else
                         spool_acknowledge(spool);
         }
@@ -92,6 +100,12 @@ static void read_all(struct spool *spool)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         static struct agent_counters counters;
+        struct spool_options options = {
+                .folder = folder(),
+                .bytes_max = SPOOL_BYTES_MIN,
+                .clock = look,
+                .counters = &counters,
+        };
         struct spool *spool = NULL;
         uint64_t damaged;
         char path[64];
@@ -109,7 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         else
                 write_records(fd, data + 1, size - 1);
         close(fd);
-        check(spool_open(folder(), SPOOL_BYTES_MIN, &counters, &spool, &damaged) == 0);
+        check(spool_open(&options, &spool, &damaged) == 0);
         read_all(spool);
         spool_close(spool);
         return 0;
