@@ -54,8 +54,12 @@ static int path_add(struct find *find, const char *folder, const char *name, uin
         if (!items)
                 return -ENOMEM;
         find->items = items;
-        items[find->count] = (struct osd_found){
-                .path = strdup(path), .id = id, .device = status->st_dev, .inode = status->st_ino};
+        items[find->count] = (struct osd_found){.path = strdup(path),
+                .id = id,
+                .device = status->st_dev,
+                .inode = status->st_ino,
+                .changed_ns = (uint64_t)status->st_ctim.tv_sec * 1000000000u +
+                              (uint64_t)status->st_ctim.tv_nsec};
         if (!items[find->count].path)
                 return -ENOMEM;
         find->count++;

@@ -12,7 +12,7 @@
 struct osd_found {
         char *path;
         uint32_t id;
-        uint64_t device, inode;
+        uint64_t device, inode, changed_ns;
 };
 
 /*

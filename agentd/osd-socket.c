@@ -13,7 +13,7 @@
 
 #define HEADER_BYTES 4u
 #define CAPACITY_STEP 16384u
-#define CAPACITY_KEPT (256u << 10) /* a larger buffer is not kept for the next answer */
+#define CAPACITY_FIRST 24576u /* a dump has about 20 KB */
 
 void osd_socket_init(struct osd_socket *socket_)
 {
@@ -23,7 +23,7 @@ void osd_socket_init(struct osd_socket *socket_)
 void osd_socket_done(struct osd_socket *socket_)
 {
         osd_socket_stop(socket_);
-        free(socket_->answer);
+        free(socket_->buffer);
         osd_socket_init(socket_);
 }
 
@@ -33,12 +33,11 @@ void osd_socket_stop(struct osd_socket *socket_)
         socket_->fd = -1;
 }
 
-static int address_make(struct osd_socket *socket_, const char *path, struct sockaddr_un *ret)
+/* Who lies at @path; whatever is no socket is not opened. */
+static int path_look(struct osd_socket *socket_, const char *path)
 {
         struct stat status;
 
-        if (strlen(path) >= sizeof(ret->sun_path))
-                return -ENAMETOOLONG;
         if (lstat(path, &status) < 0)
                 return -errno;
         if (!S_ISSOCK(status.st_mode))
@@ -46,8 +45,6 @@ static int address_make(struct osd_socket *socket_, const char *path, struct soc
         socket_->inode = status.st_ino;
         socket_->changed_ns =
                 (uint64_t)status.st_ctim.tv_sec * 1000000000u + (uint64_t)status.st_ctim.tv_nsec;
-        *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-        memcpy(ret->sun_path, path, strlen(path) + 1);
         return 0;
 }
 
@@ -62,47 +59,70 @@ static int question_send(int fd, const char *question)
         return (size_t)n == length ? 0 : -EAGAIN;
 }
 
-int osd_socket_ask(struct osd_socket *socket_, const char *path, const char *question)
+static int peer_read(int fd, pid_t *ret)
 {
-        CLEANUP(fd) int fd = -1;
-        struct sockaddr_un address;
         struct ucred credentials = {0};
         socklen_t length = sizeof(credentials);
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0)
+                return -errno;
+        *ret = credentials.pid;
+        return 0;
+}
+
+static int address_connect(int fd, const char *path)
+{
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+        if (strlen(path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        strcpy(address.sun_path, path);
+        return connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+}
+
+int osd_socket_ask(
+        struct osd_socket *socket_, const char *path, pid_t expected, const char *question)
+{
+        CLEANUP(fd) int fd = -1;
         int r;
 
         osd_socket_stop(socket_);
         socket_->received = socket_->size = 0;
-        r = address_make(socket_, path, &address);
+        r = expected == 0 ? path_look(socket_, path) : 0;
         if (r < 0)
                 return r;
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         if (fd < 0)
                 return -errno;
-        if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-                return -errno;
+        r = address_connect(fd, path);
+        if (r < 0 && expected != 0 && path_look(socket_, path) == -ENOTSOCK)
+                return -ENOTSOCK;
+        if (r < 0)
+                return r;
+        r = peer_read(fd, &socket_->peer);
+        if (r == 0 && expected != 0 && socket_->peer != expected)
+                r = path_look(socket_, path);
+        if (r < 0)
+                return r;
         r = question_send(fd, question);
         if (r < 0)
                 return r;
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0)
-                return -errno;
-        socket_->peer = credentials.pid;
         socket_->fd = STEAL_LEAVING(fd, -1);
         return 0;
 }
 
-/* Room for an answer of @size bytes and a NUL. An unusually large buffer is given back after use.
- */
+/* Room for the length, an answer of @size bytes and a NUL. */
 static int capacity_reach(struct osd_socket *socket_, size_t size)
 {
-        size_t capacity = (size / CAPACITY_STEP + 1) * CAPACITY_STEP;
-        char *answer;
+        size_t capacity = ((HEADER_BYTES + size) / CAPACITY_STEP + 1) * CAPACITY_STEP;
+        char *buffer;
 
-        if (size < socket_->capacity && socket_->capacity <= CAPACITY_KEPT)
+        if (capacity <= socket_->capacity)
                 return 0;
-        answer = realloc(socket_->answer, capacity);
-        if (!answer)
+        buffer = realloc(socket_->buffer, capacity);
+        if (!buffer)
                 return -ENOMEM;
-        socket_->answer = answer;
+        socket_->buffer = buffer;
         socket_->capacity = capacity;
         return 0;
 }
@@ -111,7 +131,7 @@ static int header_take(struct osd_socket *socket_)
 {
         uint32_t size;
 
-        memcpy(&size, socket_->header, sizeof(size));
+        memcpy(&size, socket_->buffer, sizeof(size));
         size = ntohl(size);
         if (size == 0)
                 return -ENODATA;
@@ -121,49 +141,37 @@ static int header_take(struct osd_socket *socket_)
         return capacity_reach(socket_, size);
 }
 
-/* Bytes that may be read now without a wait; 0 at the end, -EAGAIN when there are none. */
-static ssize_t some_read(int fd, void *ret, size_t size)
-{
-        ssize_t n = recv(fd, ret, size, 0);
-
-        return n < 0 ? -errno : n;
-}
-
-static int answer_read(struct osd_socket *socket_)
-{
-        while (socket_->received < HEADER_BYTES + socket_->size) {
-                size_t done = socket_->received - HEADER_BYTES;
-                ssize_t n = some_read(socket_->fd, socket_->answer + done, socket_->size - done);
-
-                if (n == -EAGAIN)
-                        return 0;
-                if (n <= 0)
-                        return n < 0 ? (int)n : -ECONNRESET;
-                socket_->received += (size_t)n;
-        }
-        socket_->answer[socket_->size] = '\0';
-        osd_socket_stop(socket_);
-        return 1;
-}
-
+/* Since the length comes first, nearly every answer is one call: there is room for one as before.
+ */
 int osd_socket_read(struct osd_socket *socket_)
 {
+        ssize_t n;
         int r;
 
-        while (socket_->received < HEADER_BYTES) {
-                ssize_t n = some_read(socket_->fd, socket_->header + socket_->received,
-                        HEADER_BYTES - socket_->received);
-
-                if (n == -EAGAIN)
-                        return 0;
-                if (n <= 0)
-                        return n < 0 ? (int)n : -ECONNRESET;
+        r = capacity_reach(socket_, CAPACITY_FIRST);
+        while (r == 0) {
+                n = recv(socket_->fd, socket_->buffer + socket_->received,
+                        socket_->capacity - 1 - socket_->received, 0);
+                if (n < 0)
+                        return errno == EAGAIN ? 0 : -errno;
+                if (n == 0)
+                        return -ECONNRESET;
                 socket_->received += (size_t)n;
-                if (socket_->received < HEADER_BYTES)
+                if (socket_->received >= HEADER_BYTES && socket_->size == 0)
+                        r = header_take(socket_);
+                if (r < 0 || socket_->size == 0 || socket_->received < HEADER_BYTES + socket_->size)
                         continue;
-                r = header_take(socket_);
-                if (r < 0)
-                        return r;
+                if (socket_->received > HEADER_BYTES + socket_->size)
+                        return -EPROTO;
+                socket_->buffer[socket_->received] = '\0';
+                osd_socket_stop(socket_);
+                return 1;
         }
-        return answer_read(socket_);
+        return r;
+}
+
+const char *osd_socket_get_answer(const struct osd_socket *socket_, size_t *ret_size)
+{
+        *ret_size = socket_->size;
+        return socket_->buffer + HEADER_BYTES;
 }

@@ -15,11 +15,10 @@ struct osd_socket {
         pid_t peer;
         uint64_t inode; /* with the time of change, tells a socket from its successor */
         uint64_t changed_ns;
-        unsigned char header[4];
-        size_t received; /* of the answer, its length included */
-        size_t size;     /* of the answer, once its length is there */
-        char *answer;    /* ends with a NUL */
+        char *buffer; /* length, answer, NUL */
         size_t capacity;
+        size_t received; /* of the length and the answer */
+        size_t size;     /* of the answer, once its length is there */
 };
 
 void osd_socket_init(struct osd_socket *socket);
@@ -28,15 +27,21 @@ void osd_socket_done(struct osd_socket *socket);
 /*
  * Connects and asks. The daemon's process id is known then (0 when it is not to be seen from here).
  * -ENOTSOCK: something else is at @path; it is not opened. -EAGAIN: too many wait there already.
+ * @expected is the process that answered before, or 0: as long as it is the one behind the socket,
+ * nobody looks at the path again, and inode and changed_ns stay.
  */
-int osd_socket_ask(struct osd_socket *socket, const char *path, const char *question);
+int osd_socket_ask(
+        struct osd_socket *socket, const char *path, pid_t expected, const char *question);
 
 /*
  * Reads what is there. 0: more must come. 1: the answer is complete, the connection closed.
  * -EMSGSIZE: the answer would be longer than OSD_SOCKET_ANSWER_MAX. -ENODATA: it is empty.
- * -ECONNRESET: it ended too early.
+ * -EPROTO: more came than was announced. -ECONNRESET: it ended too early.
  */
 int osd_socket_read(struct osd_socket *socket);
+
+/* The complete answer; a NUL follows. Valid until the next question. */
+const char *osd_socket_get_answer(const struct osd_socket *socket, size_t *ret_size);
 
 /* Gives up the question under way, if there is one. */
 void osd_socket_stop(struct osd_socket *socket);

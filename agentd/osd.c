@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "agentd/host-process.h"
+#include "agentd/perf-faults.h"
 #include "lib/log.h"
 
 #define PAUSE_FIRST_US 1000000u /* after a failure; doubles */
@@ -37,6 +38,11 @@ void osd_done(struct osd *osd)
         osd->found.path = NULL;
 }
 
+void osd_compare(struct osd *osd, const struct osd_found *found)
+{
+        osd->look |= found->inode != osd->inode || found->changed_ns != osd->changed_ns;
+}
+
 uint64_t osd_instance(const struct osd *osd)
 {
         return osd->start ^ osd->resets << RESETS_SHIFT;
@@ -47,6 +53,8 @@ static const char *reason(int error)
         switch (error) {
         case -ENOTSOCK:
                 return "is not a socket";
+        case -EPROTO:
+                return "sends more than it announced";
         case -ENODATA:
                 return "gives an empty answer";
         case -EMSGSIZE:
@@ -71,6 +79,7 @@ static const char *reason(int error)
 static void osd_fail(struct osd *osd, const struct osd_context *context, uint64_t now_us, int error)
 {
         osd_socket_stop(&osd->socket);
+        osd->look = true;
         osd->pause_us = osd->pause_us == 0 ? PAUSE_FIRST_US : osd->pause_us * 2;
         if (osd->pause_us > PAUSE_LAST_US)
                 osd->pause_us = PAUSE_LAST_US;
@@ -90,20 +99,29 @@ static bool is_same_process(const struct osd *osd)
 
 static int osd_ask(struct osd *osd, enum osd_stage stage)
 {
+        pid_t expected = osd->known && !osd->look ? osd->pid : 0;
         int r;
 
         osd->stage = stage;
-        r = osd_socket_ask(&osd->socket, osd->found.path, questions[stage]);
+        r = osd_socket_ask(&osd->socket, osd->found.path, expected, questions[stage]);
         if (r < 0 || stage != OSD_PERF || is_same_process(osd))
                 return r;
         osd->stage = OSD_STATUS;
-        return osd_socket_ask(&osd->socket, osd->found.path, questions[OSD_STATUS]);
+        return osd_socket_ask(&osd->socket, osd->found.path, 0, questions[OSD_STATUS]);
+}
+
+static json_t *answer_json(const struct osd *osd)
+{
+        size_t size;
+        const char *answer = osd_socket_get_answer(&osd->socket, &size);
+
+        return json_loadb(answer, size, 0, NULL);
 }
 
 /* {"cluster_fsid": "8626af4b-...", "osd_fsid": "e536d82a-...", "whoami": 0, "state": "active"} */
 static int status_parse(struct osd *osd)
 {
-        json_t *json = json_loadb(osd->socket.answer, osd->socket.size, 0, NULL);
+        json_t *json = answer_json(osd);
         const char *cluster, *identity;
         struct id cluster_id, osd_id;
         json_int_t id;
@@ -139,23 +157,49 @@ static int status_take(struct osd *osd, const struct osd_context *context)
                 source_report(&context->report, LOG_LEVEL_INFO, "%s: is a new process", osd->name);
         osd->changed = true;
         osd->known = true;
+        osd->look = false;
         osd->counted = false;
         osd->resets = 0;
         osd->pid = osd->socket.peer;
         osd->inode = osd->socket.inode;
         osd->changed_ns = osd->socket.changed_ns;
+        osd->places.n = 0;
         memset(osd->values.present, 0, sizeof(osd->values.present));
         return 0;
 }
 
-static int version_take(struct osd *osd)
+/* What this release counts wrongly is not sampled, and said once. */
+static void faults_note(struct osd *osd, const struct osd_context *context)
 {
-        json_t *json = json_loadb(osd->socket.answer, osd->socket.size, 0, NULL);
+        uint32_t release = perf_release_parse(osd->release);
+        size_t n, n_metrics;
+        const struct perf_fault *faults = perf_faults_get(&n);
+        const uint16_t *metrics = perf_get_metrics(context->perf, &n_metrics);
+
+        memset(osd->left_out, 0, sizeof(osd->left_out));
+        for (size_t i = 0; i < n; i++) {
+                if (!faults[i].left_out || !perf_fault_applies(&faults[i], release))
+                        continue;
+                for (size_t j = 0; j < n_metrics; j++)
+                        osd->left_out[j] |= metrics[j] == faults[i].metric;
+                source_report(&context->report, LOG_LEVEL_INFO,
+                        "%s: %s is left out: in Ceph %s it %s (%s)", osd->name,
+                        metric_get(faults[i].metric)->name, osd->release, faults[i].reason,
+                        faults[i].origin);
+        }
+}
+
+static int version_take(struct osd *osd, const struct osd_context *context)
+{
+        json_t *json = answer_json(osd);
         const char *version = json_string_value(json_object_get(json, "version"));
 
         snprintf(osd->release, sizeof(osd->release), "%.31s", version ? version : "");
         json_decref(json);
-        return version ? 0 : -EBADMSG;
+        if (!version)
+                return -EBADMSG;
+        faults_note(osd, context);
+        return 0;
 }
 
 /* Counters that only grow went down, in the same process: somebody said "perf reset". */
@@ -190,7 +234,8 @@ static void absence_report(const struct osd *osd, const struct osd_context *cont
         for (size_t i = 0; i < n; i++) {
                 const char *name = metric_get(metrics[i])->name;
 
-                if (!osd->values.present[i] && length + strlen(name) + 3 < sizeof(text))
+                if (!osd->values.present[i] && !osd->left_out[i] &&
+                        length + strlen(name) + 3 < sizeof(text))
                         length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
                                 length ? ", " : "", name);
         }
@@ -202,11 +247,16 @@ static void absence_report(const struct osd *osd, const struct osd_context *cont
 static int perf_take(struct osd *osd, const struct osd_context *context)
 {
         struct perf_values values;
+        const char *answer;
+        size_t size;
         int r;
 
-        r = perf_parse(context->perf, osd->socket.answer, osd->socket.size, &values);
+        answer = osd_socket_get_answer(&osd->socket, &size);
+        r = perf_parse_again(context->perf, answer, size, &osd->places, &values);
         if (r < 0)
                 return r;
+        for (size_t i = 0; i < PERF_METRICS_MAX; i++)
+                values.present[i] &= !osd->left_out[i];
         if (counters_were_reset(context->perf, &osd->values, &values)) {
                 osd->resets++;
                 osd->changed = true;
@@ -218,6 +268,7 @@ static int perf_take(struct osd *osd, const struct osd_context *context)
         if (!osd->counted || memcmp(osd->columns, values.present, sizeof(osd->columns)) != 0)
                 osd->changed = true;
         osd->counted = true;
+        osd->look = false;
         osd->pause_us = 0;
         if (osd->error != 0)
                 source_report(&context->report, LOG_LEVEL_INFO, "%s: %s answers again", osd->name,
@@ -235,7 +286,7 @@ static int answer_take(struct osd *osd, const struct osd_context *context)
                 r = status_take(osd, context);
                 break;
         case OSD_VERSION:
-                r = version_take(osd);
+                r = version_take(osd, context);
                 break;
         case OSD_PERF:
                 return perf_take(osd, context);

@@ -33,6 +33,7 @@ struct osd {
         char release[32];
         struct id cluster;
         bool known; /* it told who it is, and nothing has changed since: */
+        bool look;  /* at the path, and not at the process id alone */
         pid_t pid;
         uint64_t inode, changed_ns; /* of the socket */
         uint64_t start;             /* of the process */
@@ -40,12 +41,16 @@ struct osd {
         bool counted;               /* the counters of this life were read: it is an entity */
         bool answered;              /* in this row */
         bool changed; /* entity or columns are not what they were; the owner clears it */
-        bool columns[PERF_METRICS_MAX]; /* as the owner laid them out */
+        bool left_out[PERF_METRICS_MAX]; /* its release counts these wrongly */
+        bool columns[PERF_METRICS_MAX];  /* as the owner laid them out */
         struct perf_values values;
+        struct perf_places places;
         int error;                                 /* as reported; 0 when all is well */
         uint64_t pause_us, ask_at_us, deadline_us; /* CLOCK_MONOTONIC */
 };
 
+/* A search found this in the place of osd->found: is it still the same socket? */
+void osd_compare(struct osd *osd, const struct osd_found *found);
 /* Takes over the path in @found. */
 void osd_init(struct osd *osd, struct osd_found *found);
 void osd_done(struct osd *osd);

@@ -1,10 +1,12 @@
 /*
  * One row a name: the logger and name in "perf dump", and the metric; ascending by metric. Included
- * by agentd/perf.c to make its table, hence: No #pragma once.
+ * by agentd/perf.c to make its table, hence: No #pragma once. docs/osd-counters.md has the table by
+ * release.
  *
  * Up to Pacific (16) many names of BlueStore began with "bluestore_"; Quincy (17) dropped that and
- * renamed some. Pacific counts deferred writes twice: as they are put into the WAL
- * (bluestore_write_deferred) and as they reach the device (deferred_write_ops).
+ * renamed some. From Pacific on deferred writes are counted twice: as they are put into the WAL
+ * (bluestore_write_deferred, since 17 issued_deferred_writes) and as they reach the device
+ * (deferred_write_ops, since 17 submitted_deferred_writes). So "submitted" of 17 is not that of 16.
  */
 /* clang-format off */
 VALUE(OSD, "op_r", OSD_OP_R),
@@ -35,13 +37,13 @@ VALUE(BLUESTORE, "write_small", BLUESTORE_WRITE_SMALL),
 VALUE(BLUESTORE, "bluestore_write_small", BLUESTORE_WRITE_SMALL),
 VALUE(BLUESTORE, "write_small_bytes", BLUESTORE_WRITE_SMALL_BYTES),
 VALUE(BLUESTORE, "bluestore_write_small_bytes", BLUESTORE_WRITE_SMALL_BYTES),
-VALUE(BLUESTORE, "issued_deferred_writes", BLUESTORE_DEFERRED_OPS),
+VALUE(BLUESTORE, "submitted_deferred_writes", BLUESTORE_DEFERRED_OPS),
 VALUE(BLUESTORE, "deferred_write_ops", BLUESTORE_DEFERRED_OPS),
-VALUE(BLUESTORE, "issued_deferred_write_bytes", BLUESTORE_DEFERRED_BYTES),
+VALUE(BLUESTORE, "submitted_deferred_write_bytes", BLUESTORE_DEFERRED_BYTES),
 VALUE(BLUESTORE, "deferred_write_bytes", BLUESTORE_DEFERRED_BYTES),
-VALUE(BLUESTORE, "submitted_deferred_writes", BLUESTORE_DEFERRED_SUBMITTED),
+VALUE(BLUESTORE, "issued_deferred_writes", BLUESTORE_DEFERRED_SUBMITTED),
 VALUE(BLUESTORE, "bluestore_write_deferred", BLUESTORE_DEFERRED_SUBMITTED),
-VALUE(BLUESTORE, "submitted_deferred_write_bytes", BLUESTORE_DEFERRED_SUBMITTED_BYTES),
+VALUE(BLUESTORE, "issued_deferred_write_bytes", BLUESTORE_DEFERRED_SUBMITTED_BYTES),
 VALUE(BLUESTORE, "bluestore_write_deferred_bytes", BLUESTORE_DEFERRED_SUBMITTED_BYTES),
 VALUE(BLUESTORE, "write_pad_bytes", BLUESTORE_PAD_BYTES),
 VALUE(BLUESTORE, "write_penalty_read_ops", BLUESTORE_PENALTY_READ_OPS),

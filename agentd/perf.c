@@ -1,32 +1,16 @@
-#include "agentd/perf.h"
+#include "agentd/perf-private.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/metric.h"
 
-#define DEPTH_MAX 16u   /* a dump has 3 levels */
-#define TABLE_SIZE 512u /* a power of two, four times the names */
-#define NUMBER_MAX 64u  /* bytes of a number with an exponent */
-#define NANOSECONDS 1000000000u
+#define DEPTH_MAX 16u /* a dump has 3 levels */
 
-enum logger { LOGGER_OSD, LOGGER_BLUESTORE, LOGGER_BLUEFS, LOGGER_OTHER };
-
-enum part {
-        PART_VALUE,
-        PART_AVERAGE, /* the metric is the count, the one after it the time */
-};
-
-struct name {
-        enum logger logger;
-        const char *name;
-        uint16_t metric;
-        enum part part;
-};
-
-static const struct name names[] = {
+static const struct perf_name names[] = {
 #define VALUE(logger, name, metric)                                                                \
         {                                                                                          \
                 LOGGER_##logger, name, METRIC_##metric, PART_VALUE                                 \
@@ -42,33 +26,23 @@ static const struct name names[] = {
 
 #define NAMES_COUNT (sizeof(names) / sizeof(names[0]))
 
-static const char *const logger_names[] = {
-        [LOGGER_OSD] = "osd", [LOGGER_BLUESTORE] = "bluestore", [LOGGER_BLUEFS] = "bluefs"};
+static const char *const logger_keys[] = {[LOGGER_OSD] = "\"osd\":{",
+        [LOGGER_BLUESTORE] = "\"bluestore\":{",
+        [LOGGER_BLUEFS] = "\"bluefs\":{"};
 
-struct slot {
-        const struct name *name; /* NULL when free */
-        size_t length;
-        uint16_t index; /* in struct perf_values */
-};
-
-struct perf {
-        uint16_t metrics[PERF_METRICS_MAX];
-        size_t n_metrics;
-        struct slot table[TABLE_SIZE];
-};
-
-/* A string of the text: not unescaped, for no name that we want has a backslash. */
-struct token {
-        const char *text;
-        size_t length;
-};
+const char *perf_logger_key(enum perf_logger logger)
+{
+        return logger_keys[logger];
+}
 
 struct scan {
         const char *p, *end;
+        const char *noted;          /* the end of the value noted last */
+        struct perf_places *places; /* or NULL */
 };
 
 /* Length and both ends tell most names apart without a look at the middle. */
-static uint32_t name_hash(enum logger logger, const char *text, size_t length)
+static uint32_t name_hash(enum perf_logger logger, const char *text, size_t length)
 {
         uint32_t hash = (uint32_t)length * 31u + (uint32_t)logger * 7u;
 
@@ -78,13 +52,13 @@ static uint32_t name_hash(enum logger logger, const char *text, size_t length)
         return (hash * 33u + (unsigned char)text[0]) * 2654435761u >> 16;
 }
 
-static const struct slot *name_find(
-        const struct perf *perf, enum logger logger, const struct token *token)
+static const struct perf_slot *name_find(
+        const struct perf *perf, enum perf_logger logger, const struct perf_token *token)
 {
         if (token->length == 0)
                 return NULL;
         for (uint32_t i = name_hash(logger, token->text, token->length);; i++) {
-                const struct slot *slot = &perf->table[i % TABLE_SIZE];
+                const struct perf_slot *slot = &perf->table[i % PERF_TABLE_SIZE];
 
                 if (!slot->name)
                         return NULL;
@@ -94,7 +68,7 @@ static const struct slot *name_find(
         }
 }
 
-static void name_add(struct perf *perf, const struct name *name)
+static void name_add(struct perf *perf, const struct perf_name *name)
 {
         size_t length = strlen(name->name);
         uint32_t i = name_hash(name->logger, name->name, length);
@@ -106,10 +80,15 @@ static void name_add(struct perf *perf, const struct name *name)
                 for (unsigned part = 0; part < parts; part++)
                         perf->metrics[perf->n_metrics++] = (uint16_t)(name->metric + part);
         }
-        while (perf->table[i % TABLE_SIZE].name)
+        while (perf->table[i % PERF_TABLE_SIZE].name)
                 i++;
-        perf->table[i % TABLE_SIZE] = (struct slot){
-                .name = name, .length = length, .index = (uint16_t)(perf->n_metrics - parts)};
+        assert(length + sizeof("\"\":") <= PERF_KEY_MAX && perf->n_keys < PERF_METRICS_MAX);
+        snprintf(perf->keys[perf->n_keys], PERF_KEY_MAX, "\"%s\":", name->name);
+        perf->table[i % PERF_TABLE_SIZE] = (struct perf_slot){.name = name,
+                .length = length,
+                .key = perf->keys[perf->n_keys++],
+                .index = (uint16_t)(perf->n_metrics - parts),
+                .gauge = metric_get(name->metric)->kind == METRIC_GAUGE};
 }
 
 int perf_new(struct perf **ret)
@@ -160,7 +139,7 @@ static inline int expect(struct scan *scan, char c)
         return 0;
 }
 
-static int string_read(struct scan *scan, struct token *ret)
+static int string_read(struct scan *scan, struct perf_token *ret)
 {
         const char *p;
 
@@ -173,13 +152,13 @@ static int string_read(struct scan *scan, struct token *ret)
                                 break;
         if (!p || p >= scan->end)
                 return -EBADMSG;
-        *ret = (struct token){scan->p, (size_t)(p - scan->p)};
+        *ret = (struct perf_token){scan->p, (size_t)(p - scan->p)};
         scan->p = p + 1;
         return 0;
 }
 
 /* A number, true, false, null. */
-static int word_read(struct scan *scan, struct token *ret)
+static int word_read(struct scan *scan, struct perf_token *ret)
 {
         const char *begin = scan->p;
 
@@ -187,7 +166,7 @@ static int word_read(struct scan *scan, struct token *ret)
                 ((unsigned)(*scan->p - '0') < 10 || (unsigned)((*scan->p | 32) - 'a') < 26 ||
                         *scan->p == '.' || *scan->p == '-' || *scan->p == '+'))
                 scan->p++;
-        *ret = (struct token){begin, (size_t)(scan->p - begin)};
+        *ret = (struct perf_token){begin, (size_t)(scan->p - begin)};
         return ret->length > 0 ? 0 : -EBADMSG;
 }
 
@@ -195,7 +174,7 @@ static int word_read(struct scan *scan, struct token *ret)
 static int nest_skip(struct scan *scan)
 {
         unsigned depth = 0;
-        struct token string;
+        struct perf_token string;
 
         while (scan->p < scan->end) {
                 char c = *scan->p;
@@ -216,7 +195,7 @@ static int nest_skip(struct scan *scan)
 
 static int value_skip(struct scan *scan)
 {
-        struct token token;
+        struct perf_token token;
         char c = peek(scan);
 
         if (c == '{' || c == '[')
@@ -224,56 +203,6 @@ static int value_skip(struct scan *scan)
         if (c == '"')
                 return string_read(scan, &token);
         return word_read(scan, &token);
-}
-
-/* Digits from @p; stops at the first byte that is none. -ERANGE above UINT64_MAX. */
-static int digits_read(const char **p, const char *end, uint64_t *ret)
-{
-        uint64_t value = 0;
-
-        for (unsigned digit; *p < end && (digit = (unsigned)**p - '0') < 10; (*p)++)
-                if (__builtin_mul_overflow(value, 10u, &value) ||
-                        __builtin_add_overflow(value, digit, &value))
-                        return -ERANGE;
-        *ret = value;
-        return 0;
-}
-
-static bool whole_parse(const struct token *token, uint64_t *ret)
-{
-        const char *p = token->text, *end = p + token->length;
-
-        return digits_read(&p, end, ret) == 0 && p == end;
-}
-
-/* Seconds with a fraction to nanoseconds; an exponent is legal, though the OSD prints none. */
-static bool seconds_parse(const struct token *token, uint64_t *ret)
-{
-        const char *p = token->text, *end = p + token->length;
-        uint64_t seconds, nanoseconds = 0;
-        char copy[NUMBER_MAX], *rest;
-        double number;
-
-        if (digits_read(&p, end, &seconds) < 0)
-                return false;
-        if (p < end && *p == '.') {
-                uint64_t scale = NANOSECONDS / 10;
-
-                for (p++; p < end && (unsigned)(*p - '0') < 10; p++, scale /= 10)
-                        nanoseconds += (uint64_t)(*p - '0') * scale;
-        }
-        if (p == end)
-                return !__builtin_mul_overflow(seconds, (uint64_t)NANOSECONDS, &seconds) &&
-                       !__builtin_add_overflow(seconds, nanoseconds, ret);
-        if (token->length >= sizeof(copy))
-                return false;
-        memcpy(copy, token->text, token->length);
-        copy[token->length] = '\0';
-        number = strtod(copy, &rest) * NANOSECONDS;
-        if (*rest != '\0' || !(number >= 0) || number >= 0x1p63)
-                return false;
-        *ret = (uint64_t)(number + 0.5);
-        return true;
 }
 
 /* After a member: 1 when another follows, 0 at the end of the object. */
@@ -298,14 +227,14 @@ static inline int object_enter(struct scan *scan)
         return 0;
 }
 
-static inline int key_read(struct scan *scan, struct token *ret)
+static inline int key_read(struct scan *scan, struct perf_token *ret)
 {
         if (peek(scan) != '"' || string_read(scan, ret) < 0)
                 return -EBADMSG;
         return expect(scan, ':');
 }
 
-static bool token_is(const struct token *token, const char *text)
+static bool token_is(const struct perf_token *token, const char *text)
 {
         return token->length == strlen(text) && memcmp(token->text, text, token->length) == 0;
 }
@@ -315,7 +244,7 @@ static int average_read(struct scan *scan, uint16_t index, struct perf_values *r
         int r = object_enter(scan);
 
         while (r > 0) {
-                struct token key, word = {"", 0};
+                struct perf_token key, word = {"", 0};
 
                 r = key_read(scan, &key);
                 if (r < 0)
@@ -327,18 +256,20 @@ static int average_read(struct scan *scan, uint16_t index, struct perf_values *r
                 if (r < 0)
                         return r;
                 if (word.length > 0 && token_is(&key, "avgcount"))
-                        ret->present[index] = whole_parse(&word, &ret->value[index]);
+                        ret->present[index] = perf_whole_parse(&word, &ret->value[index]);
                 else if (word.length > 0 && token_is(&key, "sum"))
-                        ret->present[index + 1] = seconds_parse(&word, &ret->value[index + 1]);
+                        ret->present[index + 1] = perf_seconds_parse(&word, &ret->value[index + 1]);
                 r = member_next(scan);
         }
         return r;
 }
 
-static int counter_read(struct scan *scan, const struct slot *slot, struct perf_values *ret)
+static int counter_read(struct scan *scan, const struct perf_slot *slot, struct perf_values *ret)
 {
         char c = peek(scan);
-        struct token word;
+        struct perf_token word;
+        uint64_t value = 0;
+        bool whole;
         int r;
 
         if (slot && slot->name->part == PART_AVERAGE && c == '{')
@@ -348,56 +279,92 @@ static int counter_read(struct scan *scan, const struct slot *slot, struct perf_
         r = word_read(scan, &word);
         if (r < 0)
                 return r;
-        ret->present[slot->index] = whole_parse(&word, &ret->value[slot->index]);
+        whole = perf_whole_parse(&word, &value);
+        perf_value_set(slot, whole, value, ret);
         return 0;
 }
 
-static int logger_read(
-        const struct perf *perf, struct scan *scan, enum logger logger, struct perf_values *ret)
+/* @key is its opening quote, @end where the gap to the next one begins. */
+static void place_note(struct scan *scan, const char *key, const char *end, int slot)
+{
+        struct perf_places *places = scan->places;
+
+        if (!places || places->n == PERF_METRICS_MAX)
+                return;
+        places->list[places->n++] =
+                (struct perf_place){.gap = (uint32_t)(key - scan->noted), .slot = (int16_t)slot};
+        scan->noted = end;
+}
+
+/* A dump with a number that is out of range is read in full each time. */
+static void counter_note(struct scan *scan, const struct perf *perf, const struct perf_slot *slot,
+        const struct perf_token *key, const struct perf_values *values)
+{
+        bool present = values->present[slot->index] &&
+                       (slot->name->part == PART_VALUE || values->present[slot->index + 1]);
+
+        if (present) {
+                place_note(scan, key->text - 1, scan->p, (int)(slot - perf->table));
+        } else if (scan->places) {
+                scan->places->n = 0;
+                scan->places = NULL;
+        }
+}
+
+static int logger_read(const struct perf *perf, struct scan *scan, enum perf_logger logger,
+        struct perf_values *ret)
 {
         int r = object_enter(scan);
 
         while (r > 0) {
-                struct token key;
+                const struct perf_slot *slot;
+                struct perf_token key;
 
                 r = key_read(scan, &key);
                 if (r < 0)
                         return r;
-                r = counter_read(scan, name_find(perf, logger, &key), ret);
+                slot = name_find(perf, logger, &key);
+                r = counter_read(scan, slot, ret);
                 if (r < 0)
                         return r;
+                if (slot)
+                        counter_note(scan, perf, slot, &key, ret);
                 r = member_next(scan);
         }
         return r;
 }
 
-static enum logger logger_find(const struct token *key)
+static enum perf_logger logger_find(const struct perf_token *key)
 {
-        for (enum logger logger = LOGGER_OSD; logger < LOGGER_OTHER; logger++)
-                if (token_is(key, logger_names[logger]))
+        for (enum perf_logger logger = LOGGER_OSD; logger < LOGGER_OTHER; logger++)
+                if (strncmp(logger_keys[logger] + 1, key->text, key->length) == 0 &&
+                        logger_keys[logger][key->length + 1] == '"')
                         return logger;
         return LOGGER_OTHER;
 }
 
-int perf_parse(const struct perf *perf, const char *text, size_t size, struct perf_values *ret)
+int perf_parse_and_note(const struct perf *perf, const char *text, size_t size,
+        struct perf_places *places, struct perf_values *ret)
 {
-        struct scan scan = {text, text + size};
+        struct scan scan = {text, text + size, text, places};
         int r;
 
         memset(ret->present, 0, sizeof(ret->present));
         r = object_enter(&scan);
         while (r > 0) {
-                enum logger logger;
-                struct token key;
+                enum perf_logger logger;
+                struct perf_token key;
 
                 r = key_read(&scan, &key);
                 if (r < 0)
                         return r;
                 logger = logger_find(&key);
-                if (logger == LOGGER_OTHER || peek(&scan) != '{')
+                if (logger == LOGGER_OTHER || peek(&scan) != '{') {
                         r = value_skip(&scan);
-                else
+                } else {
+                        place_note(&scan, key.text - 1, scan.p, ~(int)logger);
                         r = logger_read(perf, &scan, logger, ret);
+                }
                 if (r < 0)
                         return r;
                 r = member_next(&scan);
@@ -408,4 +375,9 @@ int perf_parse(const struct perf *perf, const char *text, size_t size, struct pe
         while (scan.p < scan.end && (*scan.p == '\0' || *scan.p == ' ' || *scan.p == '\n'))
                 scan.p++;
         return scan.p == scan.end ? 0 : -EBADMSG;
+}
+
+int perf_parse(const struct perf *perf, const char *text, size_t size, struct perf_values *ret)
+{
+        return perf_parse_and_note(perf, text, size, NULL, ret);
 }

@@ -19,6 +19,7 @@
 #define DEADLINE_US 800000u /* of one row: below the shortest usual interval */
 #define SOCKET_US 500000u   /* of one OSD in a row */
 #define FIND_US 10000000u   /* between searches for new sockets */
+#define LAST_MS 2           /* to wait for one answer: an OSD gives it in half a millisecond */
 
 struct source {
         char *root, *folders;
@@ -47,6 +48,7 @@ static void osd_take(struct source *source, struct osd *osd, struct osd_found *f
 
                 if (!known->found.path || strcmp(known->found.path, found->path) != 0)
                         continue;
+                osd_compare(known, found);
                 *osd = *known;
                 *known = (struct osd){.socket = {.fd = -1}};
                 return;
@@ -121,18 +123,24 @@ static nfds_t polls_make(struct source *source, uint64_t now, uint64_t *ret_wake
         return n;
 }
 
-static void answers_read(struct source *source, nfds_t n)
+/* What is there by now; most of it after one look. */
+static void answers_read(struct source *source, uint64_t now)
 {
-        uint64_t now = clock_monotonic_us();
-        struct osd *osd = source->osds;
+        for (size_t i = 0; i < source->n_osds; i++)
+                if (source->osds[i].socket.fd >= 0)
+                        osd_continue(&source->osds[i], &source->context, now);
+}
 
-        for (nfds_t i = 0; i < n; i++, osd++) {
-                /* Both are in one order; an OSD changes its socket in its own turn only. */
-                while (osd->socket.fd != source->polls[i].fd)
-                        osd++;
-                if (source->polls[i].revents != 0)
-                        osd_continue(osd, &source->context, now);
-        }
+/* To be woken by each of them costs more than to come when most are done: the one asked last. */
+static void last_await(const struct source *source)
+{
+        size_t i = source->n_osds;
+
+        while (i > 0 && source->osds[i - 1].socket.fd < 0)
+                i--;
+        if (i > 0)
+                poll(&(struct pollfd){.fd = source->osds[i - 1].socket.fd, .events = POLLIN}, 1,
+                        LAST_MS);
 }
 
 static void osds_ask(struct source *source, uint64_t deadline_us)
@@ -143,16 +151,17 @@ static void osds_ask(struct source *source, uint64_t deadline_us)
                 deadline_us = now + SOCKET_US;
         for (size_t i = 0; i < source->n_osds; i++)
                 osd_begin(&source->osds[i], &source->context, now, deadline_us);
+        last_await(source);
         for (;;) {
                 uint64_t wake_us = 0;
                 nfds_t n;
 
                 now = clock_monotonic_us();
+                answers_read(source, now);
                 n = polls_make(source, now, &wake_us);
                 if (n == 0)
                         return;
-                if (poll(source->polls, n, (int)((wake_us - now) / 1000 + 1)) > 0)
-                        answers_read(source, n);
+                poll(source->polls, n, (int)((wake_us - now) / 1000 + 1));
         }
 }
 

@@ -1,7 +1,8 @@
 /*
  * The fuzzer of the reader of "perf dump". The input is copied to memory of just its size, so that
  * a read past its end is seen. What is accepted must be accepted again with blanks behind it, and
- * with the same values.
+ * with the same values, by the places of the first time too. Then the places are those of the
+ * longest dump before, which need not fit.
  */
 
 #include <stdlib.h>
@@ -19,13 +20,17 @@ static void check(bool condition)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-        CLEANUP(mem) char *text = malloc(size + 2);
+        CLEANUP(mem) char *text = malloc(size + 2), *exact = malloc(size + !size);
+        static struct perf_places longest;
+        struct perf_places places = {0}, copy = longest;
         static struct perf_values values, again;
         static struct perf *perf; /* read-only once made */
         size_t n;
 
-        check(text && (perf || perf_new(&perf) == 0));
+        check(text && exact && (perf || perf_new(&perf) == 0));
         perf_get_metrics(perf, &n);
+        memcpy(exact, data, size);
+        (void)perf_parse_again(perf, exact, size, &copy, &again);
         if (perf_parse(perf, (const char *)data, size, &values) < 0)
                 return 0;
         memcpy(text, data, size);
@@ -34,5 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(memcmp(values.present, again.present, sizeof(values.present)) == 0);
         for (size_t i = 0; i < n; i++)
                 check(!values.present[i] || values.value[i] == again.value[i]);
+        check(perf_parse_again(perf, text, size, &places, &again) == 0);
+        check(perf_parse_again(perf, text, size, &places, &again) == 0);
+        check(memcmp(values.present, again.present, sizeof(values.present)) == 0);
+        if (places.n > longest.n)
+                longest = places;
         return 0;
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -371,6 +373,7 @@ static void counters_that_were_reset_are_another_instance(void **state)
         node_stop(&node);
 }
 
+/* It fails once; what is found in its place later may have the same process id. */
 static void a_new_socket_is_asked_who_it_is(void **state)
 {
         struct fake fake;
@@ -381,15 +384,55 @@ static void a_new_socket_is_asked_who_it_is(void **state)
         fake_start(&fake, &node, 0);
         node_open(&node, NULL);
         assert_int_equal(collect(&node), 0);
+        shutdown(fake.listener, SHUT_RD);
+        assert_int_equal(collect(&node), 0);
+        assert_int_equal(node.sample.failures, 1);
         fake_stop(&fake);
         fake_start(&fake, &node, 0);
         fake.fsid = "11111111-2222-3333-4444-555555555555";
         fake.perf = perf_second;
-        assert_int_equal(collect(&node), 0);
-        assert_int_equal(fake.questions, 4); /* the first one finds out */
+        COLLECT_UNTIL(&node, node.sample.n_entities == 1 && node.sample.present[0]);
         assert_string_equal(node.sample.entities[0].identity, fake.fsid);
         assert_int_equal(value(&node, "osd.0", METRIC_OSD_OP_W), 101);
         fake_stop(&fake);
+        node_stop(&node);
+}
+
+/* Its socket has been replaced between two rows, so that no row saw a failure. */
+static void a_new_process_is_asked_who_it_is(void **state)
+{
+        static const char other[] = "11111111-2222-3333-4444-555555555555";
+        struct fake fake, child;
+        struct node node;
+        char path[128];
+        int ready[2];
+        pid_t pid;
+
+        (void)state;
+        node_start(&node);
+        fake_start(&fake, &node, 0);
+        snprintf(path, sizeof(path), "%s", fake.path);
+        node_open(&node, NULL);
+        assert_int_equal(collect(&node), 0);
+        fake_stop(&fake);
+        assert_int_equal(pipe(ready), 0);
+        pid = fork();
+        if (pid == 0) {
+                fake_start_at(&child, path, 0);
+                child.fsid = other;
+                (void)!write(ready[1], "", 1);
+                pause();
+                _exit(0);
+        }
+        assert_int_equal(read(ready[0], path, 1), 1);
+        assert_int_equal(collect(&node), 0);
+        assert_int_equal(node.sample.n_entities, 1);
+        assert_string_equal(node.sample.entities[0].identity, other);
+        assert_int_equal(node.sample.failures, 0);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        close(ready[0]);
+        close(ready[1]);
         node_stop(&node);
 }
 
@@ -659,6 +702,7 @@ int main(void)
                 cmocka_unit_test(who_it_is_is_asked_once_and_counters_each_time),
                 cmocka_unit_test(counters_that_were_reset_are_another_instance),
                 cmocka_unit_test(a_new_socket_is_asked_who_it_is),
+                cmocka_unit_test(a_new_process_is_asked_who_it_is),
                 cmocka_unit_test(counters_that_a_release_lacks_have_no_column),
                 cmocka_unit_test(each_fault_costs_its_own_samples_and_one_line),
                 cmocka_unit_test(an_osd_that_answers_again_is_back_in_the_row),

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "agentd/perf-faults.h"
 #include "agentd/perf.h"
 #include "lib/metric.h"
 
@@ -149,39 +150,252 @@ static void averages_are_nanoseconds(void **state)
         dump_done(&dump);
 }
 
-static void newer_names_mean_the_same_metrics(void **state)
+/* The fixtures are the numbers of the one that was captured, under the names of each release. */
+static void each_release_gives_the_same_numbers_and_lacks_what_it_lacks(void **state)
 {
-        struct perf_values values, newer_values;
-        struct dump pacific, quincy;
+        static const struct {
+                const char *file;
+                uint16_t lacks[4]; /* ends with 0 */
+        } releases[] = {
+                {"nautilus-14.2.21.json", {METRIC_BLUESTORE_DEFERRED_SUBMITTED,
+                                                  METRIC_BLUESTORE_DEFERRED_SUBMITTED_BYTES}},
+                {"octopus-15.2.17.json", {METRIC_BLUESTORE_DEFERRED_SUBMITTED,
+                                                 METRIC_BLUESTORE_DEFERRED_SUBMITTED_BYTES}},
+                {"pacific-16.2.15.json", {0}},
+                {"quincy-17.2.7.json", {0}},
+                {"reef-18.2.7.json", {0}},
+                {"squid-19.2.0.json", {0}},
+        };
+        struct perf_values pacific, values;
+        struct dump dump;
         size_t n;
+        const uint16_t *metrics = perf_get_metrics(*state, &n);
 
-        dump_load(&pacific, "pacific-16.2.15.json");
-        dump_load(&quincy, "quincy.json");
-        assert_int_equal(perf_parse(*state, pacific.text, pacific.size, &values), 0);
-        assert_int_equal(perf_parse(*state, quincy.text, quincy.size, &newer_values), 0);
-        perf_get_metrics(*state, &n);
-        for (size_t i = 0; i < n; i++) {
-                assert_true(newer_values.present[i]);
-                assert_int_equal(newer_values.value[i], values.value[i]);
+        dump_load(&dump, "pacific-16.2.15.json");
+        assert_int_equal(perf_parse(*state, dump.text, dump.size, &pacific), 0);
+        dump_done(&dump);
+        for (size_t i = 0; i < sizeof(releases) / sizeof(releases[0]); i++) {
+                dump_load(&dump, releases[i].file);
+                assert_int_equal(perf_parse(*state, dump.text, dump.size, &values), 0);
+                for (size_t j = 0; j < n; j++) {
+                        bool lacks = false;
+
+                        for (const uint16_t *metric = releases[i].lacks; *metric != 0; metric++)
+                                lacks |= *metric == metrics[j];
+                        if (values.present[j] == lacks ||
+                                (!lacks && values.value[j] != pacific.value[j]))
+                                fail_msg("%s: %s", releases[i].file, metric_get(metrics[j])->name);
+                }
+                dump_done(&dump);
         }
-        dump_done(&pacific);
-        dump_done(&quincy);
 }
 
-static void what_an_older_release_lacks_is_absent_and_not_zero(void **state)
+/* "submitted" was the name of what goes into the WAL, and is that of what reaches the device. */
+static void deferred_writes_into_the_wal_and_to_the_device_are_not_mixed_up(void **state)
 {
         struct perf_values values;
-        struct dump dump;
 
-        dump_load(&dump, "nautilus.json");
-        assert_int_equal(perf_parse(*state, dump.text, dump.size, &values), 0);
-        assert_false(values.present[index_of(*state, METRIC_BLUESTORE_DEFERRED_SUBMITTED)]);
-        assert_false(values.present[index_of(*state, METRIC_BLUEFS_READ_PREFETCH_BYTES)]);
-        must_be(*state, &values, METRIC_BLUESTORE_ONODE_HITS,
-                number(&dump, "bluestore", "bluestore_onode_hits"));
-        must_be(*state, &values, METRIC_BLUESTORE_DEFERRED_BYTES,
-                number(&dump, "bluestore", "deferred_write_bytes"));
+        parse(*state,
+                "{\"bluestore\":{\"deferred_write_ops\":1,\"deferred_write_bytes\":2,"
+                "\"bluestore_write_deferred\":3,\"bluestore_write_deferred_bytes\":4}}",
+                &values);
+        must_be(*state, &values, METRIC_BLUESTORE_DEFERRED_OPS, 1);
+        must_be(*state, &values, METRIC_BLUESTORE_DEFERRED_BYTES, 2);
+        must_be(*state, &values, METRIC_BLUESTORE_DEFERRED_SUBMITTED, 3);
+        must_be(*state, &values, METRIC_BLUESTORE_DEFERRED_SUBMITTED_BYTES, 4);
+        parse(*state,
+                "{\"bluestore\":{\"submitted_deferred_writes\":1,"
+                "\"submitted_deferred_write_bytes\":2,"
+                "\"issued_deferred_writes\":3,\"issued_deferred_write_bytes\":4}}",
+                &values);
+        must_be(*state, &values, METRIC_BLUESTORE_DEFERRED_OPS, 1);
+        must_be(*state, &values, METRIC_BLUESTORE_DEFERRED_BYTES, 2);
+        must_be(*state, &values, METRIC_BLUESTORE_DEFERRED_SUBMITTED, 3);
+        must_be(*state, &values, METRIC_BLUESTORE_DEFERRED_SUBMITTED_BYTES, 4);
+}
+
+static void a_gauge_below_zero_is_absent(void **state)
+{
+        struct perf_values values;
+
+        parse(*state,
+                "{\"osd\":{\"numpg\":18446744073709551615,\"op_w\":18446744073709551615},"
+                "\"bluefs\":{\"slow_used_bytes\":0}}",
+                &values);
+        assert_false(values.present[index_of(*state, METRIC_OSD_NUMPG)]);
+        must_be(*state, &values, METRIC_OSD_OP_W, UINT64_MAX);
+        must_be(*state, &values, METRIC_BLUEFS_SLOW_USED_BYTES, 0);
+}
+
+static uint32_t random_next(uint32_t *seed)
+{
+        *seed = *seed * 1664525u + 1013904223u;
+        return *seed >> 8;
+}
+
+/* Numbers of other lengths in the place of some; the rest as it was. */
+static char *dump_age(const struct dump *dump, uint32_t *seed, unsigned changes)
+{
+        char *text = malloc(dump->size * 2), *end = text;
+
+        for (size_t i = 0; i < dump->size; i++) {
+                bool number = dump->text[i] >= '0' && dump->text[i] <= '9' && i > 0 &&
+                              dump->text[i - 1] == ':';
+
+                if (!number || random_next(seed) % 500 >= changes) {
+                        *end++ = dump->text[i];
+                        continue;
+                }
+                end += sprintf(end, "%u", random_next(seed) >> random_next(seed) % 24);
+                while (dump->text[i + 1] >= '0' && dump->text[i + 1] <= '9')
+                        i++;
+        }
+        *end = '\0';
+        return text;
+}
+
+static void must_be_alike(
+        const struct perf *perf, const struct perf_values *a, const struct perf_values *b)
+{
+        size_t n;
+
+        perf_get_metrics(perf, &n);
+        for (size_t i = 0; i < n; i++) {
+                assert_int_equal(a->present[i], b->present[i]);
+                if (a->present[i])
+                        assert_int_equal(a->value[i], b->value[i]);
+        }
+}
+
+static void dumps_that_age_are_read_as_if_for_the_first_time(void **state)
+{
+        struct perf_places places = {0};
+        struct perf_values values, again;
+        struct dump dump;
+        uint32_t seed = 7;
+        unsigned by_place = 0;
+
+        print_message("# seed %u\n", seed);
+        dump_load(&dump, "pacific-16.2.15.json");
+        for (unsigned i = 0; i < 2000; i++) {
+                /* Mostly few numbers change, at times nearly all. */
+                char *text = dump_age(&dump, &seed, i % 10 == 9 ? 450 : i % 10);
+                uint16_t uses = places.uses;
+
+                assert_int_equal(perf_parse(*state, text, strlen(text), &values), 0);
+                assert_int_equal(perf_parse_again(*state, text, strlen(text), &places, &again), 0);
+                must_be_alike(*state, &values, &again);
+                by_place += places.uses > uses;
+                free(text);
+        }
+        /* Else nothing was tested. */
+        assert_true(by_place > 1000);
         dump_done(&dump);
+}
+
+static void a_dump_of_another_shape_is_not_read_by_places(void **state)
+{
+        static const char first[] =
+                "{\"bluefs\":{\"logged_bytes\":7},\"osd\":{\"op_w\":100,"
+                "\"op_w_latency\":{\"avgcount\":3,\"sum\":1.500000000,\"avgtime\":0.5}}}";
+        static const char *const others[] = {
+                "{\"bluefs\":{\"logged_bytes\":7},\"osd\":{\"op_x\":1}}",
+                "{\"bluefs\":{\"logged_bytes\":8},\"osx\":{\"op_w\":100,"
+                "\"op_w_latency\":{\"avgcount\":3,\"sum\":1.500000000,\"avgtime\":0.5}}}",
+                "{\"bluefs\":{\"logged_bytes\":8},\"osd\":{\"op_w\":1.5,"
+                "\"op_w_latency\":{\"avgcount\":3,\"sum\":1.500000000,\"avgtime\":0.5}}}",
+                "{\"bluefs\":{\"logged_bytes\":8},\"osd\":{\"op_w\":1,"
+                "\"op_w_latency\":{\"avgcount\":4,\"sum\":-1,\"avgtime\":0.5}}}",
+                "{\"osd\":{\"op_w\":1,\"op_w_latency\":{\"avgcount\":4,\"sum\":1}},"
+                "\"bluefs\":{\"logged_bytes\":7}}",
+                "{\"bluefs\":{\"logged_bytes\":},\"osd\":{\"op_w\":,"
+                "\"op_w_latency\":{\"avgcount\":3,\"sum\":1.500000000,\"avgtime\":0.5}}}",
+                "{\"bluefs\":{\"logged_bytes\":7},\"osd\":{\"op_w\":100,"
+                "\"op_w_latency\":{\"avgcount\":3,\"sum\":1.500000000,\"avgtime\":0.5}",
+                "", "{", "}}", "ERROR: (22) Invalid argument\n"};
+
+        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+                struct perf_places places = {0};
+                struct perf_values values, again;
+                int r;
+
+                assert_int_equal(
+                        perf_parse_again(*state, first, strlen(first), &places, &again), 0);
+                assert_int_equal(
+                        perf_parse_again(*state, first, strlen(first), &places, &again), 0);
+                assert_int_equal(places.uses, 1);
+                r = perf_parse(*state, others[i], strlen(others[i]), &values);
+                assert_int_equal(
+                        perf_parse_again(*state, others[i], strlen(others[i]), &places, &again), r);
+                if (r == 0)
+                        must_be_alike(*state, &values, &again);
+        }
+}
+
+static void releases_are_read_with_whatever_follows_them(void **state)
+{
+        static const struct {
+                const char *text;
+                uint32_t release;
+        } cases[] = {{"16.2.15", PERF_RELEASE(16, 2, 15)}, {"18.2.7-1.el9", 18002007},
+                {"19.3.0-1234-gabcdef", 19003000}, {"14", 14000000}, {"", 0}, {"x", 0},
+                {"16.2.99999999999999", 16002999}};
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+                assert_int_equal(perf_release_parse(cases[i].text), cases[i].release);
+}
+
+static char *documentation_load(void)
+{
+        char path[4096], *text = calloc(1, 1 << 18);
+        FILE *f;
+
+        snprintf(path, sizeof(path), "%s/../../docs/osd-counters.md", getenv("STRATA_FIXTURES"));
+        f = fopen(path, "r");
+        assert_non_null(f);
+        assert_true(fread(text, 1, (1 << 18) - 1, f) > 0);
+        fclose(f);
+        return text;
+}
+
+static void every_known_fault_is_of_an_osd_metric_and_has_its_line_in_the_documentation(
+        void **state)
+{
+        char *text = documentation_load();
+        const struct perf_fault *faults;
+        size_t n;
+
+        (void)state;
+        faults = perf_faults_get(&n);
+        for (size_t i = 0; i < n; i++) {
+                const struct metric *metric = metric_get(faults[i].metric);
+                char name[128];
+
+                assert_int_equal(metric->source, SOURCE_OSD);
+                assert_true(faults[i].from < faults[i].until);
+                snprintf(name, sizeof(name), "`%s`", metric->name);
+                if (!strstr(text, name) || !strstr(text, faults[i].origin))
+                        fail_msg("%s, %s", name, faults[i].origin);
+        }
+        free(text);
+}
+
+/* One row a metric, so that nobody has to look into Ceph's sources again. */
+static void every_metric_has_its_row_in_the_documentation(void **state)
+{
+        char *text = documentation_load();
+        size_t n;
+        const uint16_t *metrics = perf_get_metrics(*state, &n);
+
+        for (size_t i = 0; i < n; i++) {
+                char row[128];
+
+                snprintf(row, sizeof(row), "\n| `%s` |", metric_get(metrics[i])->name);
+                if (!strstr(text, row))
+                        fail_msg("no row for %s", metric_get(metrics[i])->name);
+        }
+        free(text);
 }
 
 static void a_cut_dump_is_an_error_at_every_length(void **state)
@@ -295,8 +509,15 @@ int main(void)
                 cmocka_unit_test(every_metric_of_an_osd_has_a_name),
                 cmocka_unit_test(a_dump_of_pacific_gives_every_metric),
                 cmocka_unit_test(averages_are_nanoseconds),
-                cmocka_unit_test(newer_names_mean_the_same_metrics),
-                cmocka_unit_test(what_an_older_release_lacks_is_absent_and_not_zero),
+                cmocka_unit_test(each_release_gives_the_same_numbers_and_lacks_what_it_lacks),
+                cmocka_unit_test(deferred_writes_into_the_wal_and_to_the_device_are_not_mixed_up),
+                cmocka_unit_test(a_gauge_below_zero_is_absent),
+                cmocka_unit_test(dumps_that_age_are_read_as_if_for_the_first_time),
+                cmocka_unit_test(a_dump_of_another_shape_is_not_read_by_places),
+                cmocka_unit_test(releases_are_read_with_whatever_follows_them),
+                cmocka_unit_test(
+                        every_known_fault_is_of_an_osd_metric_and_has_its_line_in_the_documentation),
+                cmocka_unit_test(every_metric_has_its_row_in_the_documentation),
                 cmocka_unit_test(a_cut_dump_is_an_error_at_every_length),
                 cmocka_unit_test(numbers_beyond_the_range_are_absent),
                 cmocka_unit_test(sums_come_with_and_without_fraction_and_exponent),
