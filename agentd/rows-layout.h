@@ -8,9 +8,10 @@
 
 /* Bound of one file: 300 rows of 1,000 devices with 17 metrics each are 41 MB. */
 #define ROWS_BYTES_MAX (64u << 20)
-#define ROWS_MAGIC "STRROWS1"
+#define ROWS_MAGIC "STRROWS2"
 
-/* Offsets are from the begin of the file. */
+/* Offsets are from the begin of the file. The values, which are most of it, come last and row by
+ * row: what a power loss takes from the end costs the rows that stood there and no others. */
 struct layout {
         char magic[8];
         uint64_t check; /* of all that follows here and of the entities, columns and texts */
@@ -21,7 +22,7 @@ struct layout {
         uint32_t capacity;
         uint32_t n_entities;
         uint32_t n_columns;
-        uint64_t columns_at, texts_at, times_at, checks_at, values_at, present_at, end_at;
+        uint64_t columns_at, texts_at, times_at, checks_at, present_at, values_at, end_at;
         _Atomic uint32_t committed; /* stored last; not under the check */
         uint32_t reserved;
 };

@@ -9,10 +9,22 @@
 /* The shape may take space beside the rows: 16,384 entities with two texts of 255 bytes. */
 #define FILE_BYTES_MAX ((off_t)ROWS_BYTES_MAX + (32 << 20))
 
+/* The size that the file had before a power loss cut it; its own if that cannot be. */
+static off_t whole_size(int fd, off_t size)
+{
+        struct layout layout;
+
+        if (pread(fd, &layout, sizeof(layout), 0) != sizeof(layout) ||
+                layout.end_at > (uint64_t)FILE_BYTES_MAX || (off_t)layout.end_at < size)
+                return size;
+        return (off_t)layout.end_at;
+}
+
 static int map_left_over(struct rows *rows)
 {
         CLEANUP(fd) int fd = -1;
         struct stat status;
+        off_t size;
         void *map;
 
         fd = open(rows->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -23,11 +35,15 @@ static int map_left_over(struct rows *rows)
         if (!S_ISREG(status.st_mode) || status.st_size < (off_t)sizeof(struct layout) ||
                 status.st_size > FILE_BYTES_MAX)
                 return -EBADMSG;
-        map = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        size = whole_size(fd, status.st_size);
+        /* What was cut off reads as zeros, and its rows fail their check. */
+        if (size > status.st_size && ftruncate(fd, size) < 0)
+                return -errno;
+        map = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (map == MAP_FAILED)
                 return -errno;
         rows->map = map;
-        rows->map_size = (size_t)status.st_size;
+        rows->map_size = (size_t)size;
         return 0;
 }
 

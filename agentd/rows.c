@@ -183,9 +183,9 @@ void layout_plan(struct layout *layout, uint64_t texts)
                 align8(layout->columns_at + layout->n_columns * sizeof(struct block_column));
         layout->times_at = align8(layout->texts_at + texts);
         layout->checks_at = layout->times_at + rows * 8;
-        layout->values_at = layout->checks_at + rows * 8;
-        layout->present_at = layout->values_at + rows * layout->n_columns * 8;
-        layout->end_at = layout->present_at + rows * layout->n_entities;
+        layout->present_at = layout->checks_at + rows * 8;
+        layout->values_at = align8(layout->present_at + rows * layout->n_entities);
+        layout->end_at = layout->values_at + rows * layout->n_columns * 8;
 }
 
 static uint32_t store_text(struct rows *rows, uint64_t *offset, const char *text)
