@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentd/proc-number.h"
 #include "lib/metric.h"
 
 /* These two stand for "has the device restarted": 64 bits wide, they never wrap. */
@@ -28,34 +29,11 @@ static inline const char *blanks_skip(const char *p)
         return p;
 }
 
-/* Digits only, up to UINT64_MAX; NULL for anything else. The text ends with a NUL. */
-static inline const char *number_parse(const char *p, uint64_t *ret)
-{
-        const char *begin = p;
-        uint64_t value = 0;
-        size_t digits;
-
-        for (unsigned digit; (digit = (unsigned)*p - '0') < 10; p++)
-                value = value * 10 + digit;
-        digits = (size_t)(p - begin);
-        if (digits - 1 >= 19) {
-                /* Twenty digits may fit; none, or more, do not. */
-                if (digits != 20)
-                        return NULL;
-                errno = 0;
-                value = strtoull(begin, NULL, 10);
-                if (errno != 0)
-                        return NULL;
-        }
-        *ret = value;
-        return p;
-}
-
 /* The end of the @n numbers that begin at @p; NULL when one is missing or is no number. */
 static inline const char *fields_parse(const char *p, uint32_t n, uint64_t *ret)
 {
         for (uint32_t i = 0; i < n; i++) {
-                p = number_parse(blanks_skip(p), &ret[i]);
+                p = proc_number_parse(blanks_skip(p), &ret[i]);
                 if (!p || (*p != ' ' && *p != '\n'))
                         return NULL;
         }
@@ -93,10 +71,10 @@ static int head_parse(const char *line, const char *end, struct head *ret)
         const char *p;
         int r;
 
-        p = number_parse(blanks_skip(line), &major);
+        p = proc_number_parse(blanks_skip(line), &major);
         if (!p || *p != ' ')
                 return -EBADMSG;
-        p = number_parse(blanks_skip(p), &minor);
+        p = proc_number_parse(blanks_skip(p), &minor);
         if (!p || *p != ' ' || major > UINT32_MAX || minor > UINT32_MAX)
                 return -EBADMSG;
         p = blanks_skip(p);

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "agentd/proc-number.h"
 #include "agentd/text-file.h"
 
 #define SEARCH_US 30000000u /* between searches */
@@ -108,28 +109,46 @@ static int command_parse(const char *command, size_t size, struct host_process *
         return process->name[0] ? 0 : -ENOENT;
 }
 
-/*
- * "5845 (ceph-osd) S 1 ...": the name may hold anything, so that fields count from the last ')'.
- * utime is field 14, stime 15, num_threads 20, starttime 22, rss (pages) 24.
- */
-static int stat_parse(const char *text, uint64_t *ret_values, uint64_t *ret_start_ticks)
-{
-        const char *rest = strrchr(text, ')');
-        uint64_t user, system, threads, start, pages;
+/* What a field of /proc/PID/stat is, counted from the state, the first one behind the name. */
+enum {
+        FIELD_USER = 11,
+        FIELD_SYSTEM = 12,
+        FIELD_THREADS = 17,
+        FIELD_START = 19,
+        FIELD_PAGES = 21,
+        FIELD_MAX_,
+};
 
-        if (!rest || sscanf(rest,
-                             ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64
-                             " %*s %*s %*s %*s %" SCNu64 " %*s %" SCNu64 " %*s %" SCNu64,
-                             &user, &system, &threads, &start, &pages) != 5)
-                return -EBADMSG;
-        ret_values[0] = user;
-        ret_values[1] = system;
-        ret_values[2] = pages * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
-        ret_values[3] = threads;
-        *ret_start_ticks = start;
-        return 0;
+static void value_set(struct host_process *process, unsigned i, bool good, uint64_t value)
+{
+        process->values[i] = value;
+        *(good ? &process->present : &process->broken) |= 1u << i;
 }
 
+/*
+ * "5845 (ceph-osd) S 1 ...": the name may hold anything, so that fields count from the last ')'.
+ * The start time, once known, stays: the descriptor is that process's.
+ */
+static void stat_parse(const char *text, struct host_process *process)
+{
+        static const uint8_t fields[HOST_PROCESS_METRICS] = {
+                FIELD_USER, FIELD_SYSTEM, FIELD_PAGES, FIELD_THREADS};
+        uint64_t numbers[FIELD_MAX_], kibibytes;
+        const char *name_end = strrchr(text, ')');
+        uint32_t good = proc_numbers_parse(name_end ? name_end + 1 : "", FIELD_MAX_, numbers);
+
+        process->present = process->broken = 0;
+        if (__builtin_mul_overflow(
+                    numbers[FIELD_PAGES], (uint64_t)sysconf(_SC_PAGESIZE) / 1024, &kibibytes))
+                good &= ~(1u << FIELD_PAGES);
+        numbers[FIELD_PAGES] = kibibytes;
+        for (unsigned i = 0; i < HOST_PROCESS_METRICS; i++)
+                value_set(process, i, good & 1u << fields[i], numbers[fields[i]]);
+        if (good & 1u << FIELD_START)
+                process->start_ticks = numbers[FIELD_START];
+}
+
+/* -errno when the process is gone. */
 static int process_read(struct host_process *process)
 {
         char text[STAT_MAX];
@@ -137,7 +156,8 @@ static int process_read(struct host_process *process)
 
         if (n < 0)
                 return (int)n;
-        return stat_parse(text, process->values, &process->start_ticks);
+        stat_parse(text, process);
+        return 0;
 }
 
 int host_process_read_start(const char *root, uint32_t pid, uint64_t *ret_ticks)
@@ -154,6 +174,9 @@ int host_process_read_start(const char *root, uint32_t pid, uint64_t *ret_ticks)
         close(process.file);
         if (r < 0)
                 return r;
+        /* No process that has a command is as old as the machine. */
+        if (process.start_ticks == 0)
+                return -EBADMSG;
         *ret_ticks = process.start_ticks;
         return 0;
 }
@@ -268,17 +291,26 @@ static void names_tell_apart(struct host_processes *processes)
 }
 
 int host_processes_read(struct host_processes *processes, uint64_t now_us,
-        const struct host_process **ret, size_t *ret_n, bool *ret_changed)
+        struct host_process **ret, size_t *ret_n, bool *ret_changed)
 {
-        bool gone = false;
+        bool gone = false, changed = false;
         size_t n = 0;
         int r = 0;
 
         for (size_t i = 0; i < processes->n; i++) {
-                if (process_read(&processes->items[i]) == 0)
-                        processes->items[n++] = processes->items[i];
-                else
-                        close(processes->items[i].file), gone = true;
+                struct host_process *process = &processes->items[i];
+                uint64_t start_ticks = process->start_ticks;
+                uint32_t present = process->present;
+
+                if (process_read(process) < 0) {
+                        close(process->file);
+                        gone = true;
+                        continue;
+                }
+                changed |= process->start_ticks != start_ticks || process->present != present;
+                if (n != i)
+                        processes->items[n] = *process;
+                n++;
         }
         processes->n = n;
         if (gone || !processes->searched || now_us - processes->searched_us >= SEARCH_US) {
@@ -292,6 +324,6 @@ int host_processes_read(struct host_processes *processes, uint64_t now_us,
         }
         *ret = processes->items;
         *ret_n = processes->n;
-        *ret_changed = gone || r > 0;
+        *ret_changed = gone || changed || r > 0;
         return 0;
 }

@@ -18,7 +18,8 @@ struct host_process {
         int file;             /* /proc/PID/stat; it fails when the process is gone */
         char name[24];        /* "osd.3" */
         char identity[64];    /* the cluster in the command line, or "" */
-        uint64_t start_ticks; /* since boot */
+        uint64_t start_ticks; /* since boot; 0 until it could be read */
+        uint32_t present, broken, broken_told; /* bit i: values[i] */
         uint64_t values[HOST_PROCESS_METRICS];
 };
 
@@ -31,8 +32,8 @@ struct host_processes *host_processes_free(struct host_processes *processes);
 DEFINE_CLEANUP(host_processes, struct host_processes *, host_processes_free)
 
 /*
- * Reads all, and searches when it is time to or when one is gone. *ret_changed: they are not the
- * same as before. The array is valid until the next call. -ENOMEM.
+ * Reads all, and searches when it is time to or when one is gone. *ret_changed: they, their start
+ * or what is present of them are not as before. The array is valid until the next call. -ENOMEM.
  */
 int host_processes_read(struct host_processes *processes, uint64_t now_us,
-        const struct host_process **ret, size_t *ret_n, bool *ret_changed);
+        struct host_process **ret, size_t *ret_n, bool *ret_changed);

@@ -14,69 +14,7 @@
 
 #include <cmocka.h>
 
-#include "agentd/source.h"
-
-static const struct source_report no_report;
-
-/* A copy of the captured node, free to be changed. */
-static void node_copy(char *ret_root)
-{
-        char command[1024];
-
-        strcpy(ret_root, "/tmp/strata-test-XXXXXX");
-        assert_non_null(mkdtemp(ret_root));
-        snprintf(command, sizeof(command), "cp -r '%s/node/.' '%s'", getenv("STRATA_FIXTURES"),
-                ret_root);
-        assert_int_equal(system(command), 0);
-}
-
-static void node_remove(const char *root)
-{
-        char command[512];
-
-        snprintf(command, sizeof(command), "rm -r '%s'", root);
-        assert_int_equal(system(command), 0);
-}
-
-static void file_write(const char *root, const char *file, const char *text)
-{
-        char path[512];
-        FILE *f;
-
-        snprintf(path, sizeof(path), "%s/%s", root, file);
-        f = fopen(path, "w");
-        assert_non_null(f);
-        fputs(text, f);
-        assert_int_equal(fclose(f), 0);
-}
-
-static struct source *source_of(const char *root)
-{
-        struct source_options options = {.root = root};
-        struct source *source;
-
-        assert_int_equal(source_host.open(&options, &no_report, &source), 0);
-        return source;
-}
-
-static const struct block_entity *entity(const struct sample *sample, const char *name)
-{
-        for (uint32_t i = 0; i < sample->n_entities; i++)
-                if (strcmp(sample->entities[i].name, name) == 0)
-                        return &sample->entities[i];
-        return NULL;
-}
-
-static int64_t value(const struct sample *sample, const char *name, uint16_t metric)
-{
-        const struct block_entity *wanted = entity(sample, name);
-
-        for (uint32_t i = 0; wanted && i < sample->n_columns; i++)
-                if (&sample->entities[sample->columns[i].entity] == wanted &&
-                        sample->columns[i].metric == metric)
-                        return (int64_t)sample->values[i];
-        return -1;
-}
+#include "node-fixture.h"
 
 static void the_captured_node_is_read(void **state)
 {
@@ -282,31 +220,6 @@ static void an_interface_that_counts_from_zero_is_another_instance(void **state)
         node_remove(root);
 }
 
-static void garbage_is_an_error_or_fewer_columns(void **state)
-{
-        char root[64];
-        struct source *source;
-        struct sample sample;
-
-        (void)state;
-        node_copy(root);
-        file_write(root, "proc/meminfo", "MemTotal:\nMemAvailable: x kB\n");
-        file_write(root, "proc/pressure/io", "some avg10=1\nfull total=");
-        file_write(root, "proc/net/dev", ":::\neth0: 1 2\n a/b: 1 2 3\n\n:");
-        source = source_of(root);
-        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
-        assert_int_equal(value(&sample, "host", METRIC_HOST_MEMORY_TOTAL), -1);
-        assert_int_equal(value(&sample, "host", METRIC_HOST_PRESSURE_IO_SOME), -1);
-        assert_int_equal(value(&sample, "host", METRIC_HOST_PRESSURE_IO_FULL), -1);
-        assert_null(entity(&sample, "eth0"));
-        file_write(root, "proc/stat", "cpu  1 x\n");
-        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), -EBADMSG);
-        file_write(root, "proc/stat", "");
-        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), -EBADMSG);
-        source_host.close(source);
-        node_remove(root);
-}
-
 /* A real process: a copy of sleep that is named like an OSD. */
 static void a_process_that_ends_is_gone_in_the_next_row(void **state)
 {
@@ -360,7 +273,6 @@ int main(void)
                 cmocka_unit_test(a_kernel_without_pressure_has_no_such_columns),
                 cmocka_unit_test(an_interface_that_comes_makes_a_new_layout),
                 cmocka_unit_test(an_interface_that_counts_from_zero_is_another_instance),
-                cmocka_unit_test(garbage_is_an_error_or_fewer_columns),
                 cmocka_unit_test(a_process_that_ends_is_gone_in_the_next_row),
         };
 
