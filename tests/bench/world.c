@@ -88,35 +88,40 @@ static void print_cluster(const struct world *world, FILE *out)
         fputs("]}", out);
 }
 
+char *world_make_facts(const struct world *world, uint32_t host)
+{
+        CLEANUP(str) char *text = NULL;
+        struct id id = world_host(host);
+        char id_text[ID_TEXT_MAX];
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+
+        if (!out)
+                return NULL;
+        fprintf(out, "{\"host_id\":\"%s\",\"hostname\":\"node%u\",\"devices\":[",
+                id_format(&id, id_text), host);
+        print_devices(world, out);
+        fputs("],\"clusters\":[", out);
+        if (host == 0)
+                print_cluster(world, out);
+        fputs("]}", out);
+        return fclose(out) == 0 ? STEAL(text) : NULL;
+}
+
 int world_put_facts(struct world *world, struct store *store, int64_t now_us)
 {
         int r = 0;
 
         for (uint32_t i = 0; i < world->n_hosts && r == 0; i++) {
+                CLEANUP(str) char *text = world_make_facts(world, i);
                 struct id host = world_host(i);
-                CLEANUP(str) char *text = NULL;
-                char id[ID_TEXT_MAX];
-                size_t size;
-                FILE *out = open_memstream(&text, &size);
 
-                if (!out)
-                        return -ENOMEM;
-                fprintf(out, "{\"host_id\":\"%s\",\"hostname\":\"node%u\",\"devices\":[",
-                        id_format(&host, id), i);
-                print_devices(world, out);
-                fputs("],\"clusters\":[", out);
-                if (i == 0)
-                        print_cluster(world, out);
-                fputs("]}", out);
-                if (fclose(out) != 0)
-                        return -ENOMEM;
-                r = store_put_facts(store, &host, text, now_us);
+                r = text ? store_put_facts(store, &host, text, now_us) : -ENOMEM;
         }
         return r;
 }
 
-/* Reading @tick of a disk whose trace began @phase earlier and never ended. */
-static void read_disk(const struct world *world, uint64_t tick, uint64_t *ret)
+void world_read_disk(const struct world *world, uint64_t tick, uint64_t *ret)
 {
         uint64_t round = tick / (world->n_readings - 1), at = tick % (world->n_readings - 1);
         const uint64_t *first = world->trace[0], *last = world->trace[world->n_readings - 1];
@@ -160,7 +165,7 @@ int world_encode(struct world *world, uint32_t host, int64_t from_us, uint64_t i
                         uint64_t phase = ((uint64_t)host * world->n_devices + i) * 7919;
                         uint64_t tick = (uint64_t)(tick_us / SECOND) % 100000000 + phase;
 
-                        read_disk(world, tick,
+                        world_read_disk(world, tick,
                                 world->values +
                                         ((size_t)row * world->n_devices + i) * WORLD_METRICS);
                 }

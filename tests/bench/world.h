@@ -35,6 +35,10 @@ int world_open(struct world *world, FILE *trace, uint32_t n_hosts, uint32_t n_de
 void world_done(struct world *world);
 
 struct id world_host(uint32_t host);
+/* Reading @tick of a disk whose trace never ends. */
+void world_read_disk(const struct world *world, uint64_t tick, uint64_t *ret);
+/* The facts of a host, those of the cluster with the first one's. NULL: no memory. */
+char *world_make_facts(const struct world *world, uint32_t host);
 int world_put_facts(struct world *world, struct store *store, int64_t now_us);
 /* Rows of @host at @from_us, + interval, ...; *ret_bytes is valid until the next call. */
 int world_encode(struct world *world, uint32_t host, int64_t from_us, uint64_t interval_us,
