@@ -26,7 +26,7 @@ const struct config_key collector_config_keys[] = {
         {"collector", "insecure", CONFIG_BOOL, FIELD(insecure), "no", 0, 0},
         {"collector", "raw_days", CONFIG_INTEGER, FIELD(raw_days), "7", 1, 3650},
         {"collector", "store_max", CONFIG_BYTES, FIELD(store_max), "0", 0, UINT64_MAX},
-        {"collector", "connections", CONFIG_INTEGER, FIELD(connections), "4096", 8, 65536},
+        {"collector", "connections", CONFIG_INTEGER, FIELD(connections), "16384", 8, 65536},
         {"collector", "request_timeout", CONFIG_DURATION, FIELD(request_timeout_us), "60s", SECOND,
                 600 * SECOND},
         {"collector", "idle_timeout", CONFIG_DURATION, FIELD(idle_timeout_us), "60s", SECOND,
