@@ -303,7 +303,7 @@ static int facts_update(struct source *source, uint64_t deadline_us)
         source->facts_at_us = now + (pause_us > FACTS_US ? pause_us : FACTS_US);
         if (r != source->facts_error && r < 0)
                 source_report(&source->report, LOG_LEVEL_WARNING,
-                        "ceph: facts of OSDs and pools: %s", reason(r));
+                        "facts of OSDs and pools: %s", reason(r));
         source->facts_error = r;
         return r == -ETIMEDOUT ? r : 0;
 }
@@ -318,7 +318,7 @@ static int fail(struct source *source, int error)
         /* A little less, so that no tick is skipped. */
         source->connect_at_us = clock_monotonic_us() + source->pause_us - source->pause_us / 10;
         if (error != source->error)
-                source_report(&source->report, LOG_LEVEL_WARNING, "ceph: %s as %s: %s",
+                source_report(&source->report, LOG_LEVEL_WARNING, "%s as %s: %s",
                         source->conf, source->name, reason(error));
         source->error = error;
         return error;
@@ -343,7 +343,7 @@ static int ceph_collect(struct source *source, uint64_t deadline_us, struct samp
                 return fail(source, r);
         if (source->error != 0)
                 source_report(&source->report, LOG_LEVEL_INFO,
-                        "ceph: %s as %s: the cluster answers again", source->conf, source->name);
+                        "%s as %s: the cluster answers again", source->conf, source->name);
         source->error = 0;
         source->pause_us = 0;
         *ret = (struct sample){

@@ -23,7 +23,7 @@ static const struct plan_source defaults[SOURCE_MAX_] = {
 
 void plan_init(struct plan *plan)
 {
-        plan->revision = 0;
+        *plan = (struct plan){0};
         memcpy(plan->sources, defaults, sizeof(plan->sources));
 }
 
@@ -56,23 +56,48 @@ int plan_copy(const struct plan *plan, struct plan *ret)
         return 0;
 }
 
+/* "sources.osd.count must be a whole number, but is 1.5". */
+static int refuse_value(char **ret_message, const char *source, const char *field, const char *rule,
+        const json_t *value)
+{
+        CLEANUP(str) char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+        if (!text)
+                return -ENOMEM;
+        return message_refuse(ret_message, "%s%s%s must be %s, but is %.*s%s",
+                source ? "sources." : "", source ? source : "", field, rule, message_clip(text),
+                text, text[message_clip(text)] ? "..." : "");
+}
+
 static int read_interval(
         const json_t *json, const char *name, struct plan_source *source, char **ret_message)
 {
-        char min[TIME_DURATION_MAX], max[TIME_DURATION_MAX];
+        char rule[96], min[TIME_DURATION_MAX], max[TIME_DURATION_MAX];
+        const char *text = json_string_value(json);
         uint64_t us = 0;
 
-        if (!json_is_string(json) || config_parse_duration(json_string_value(json), &us) == -EINVAL)
-                return message_refuse(ret_message,
-                        "sources.%s.interval must be a duration such as \"1s\" or \"500ms\"", name);
+        if (!text || config_parse_duration(text, &us) == -EINVAL)
+                return refuse_value(ret_message, name, ".interval",
+                        "a duration such as \"1s\" or \"500ms\"", json);
+        snprintf(rule, sizeof(rule), "between %s and %s",
+                time_format_duration(PLAN_INTERVAL_MIN_US, min),
+                time_format_duration(PLAN_INTERVAL_MAX_US, max));
         /* A duration beyond 64 bits leaves 0, which is out of range as well. */
         if (us < PLAN_INTERVAL_MIN_US || us > PLAN_INTERVAL_MAX_US)
-                return message_refuse(ret_message,
-                        "sources.%s.interval must be between %s and %s, but is '%.*s'", name,
-                        time_format_duration(PLAN_INTERVAL_MIN_US, min),
-                        time_format_duration(PLAN_INTERVAL_MAX_US, max),
-                        message_clip(json_string_value(json)), json_string_value(json));
+                return refuse_value(ret_message, name, ".interval", rule, json);
         source->interval_us = us;
+        return 0;
+}
+
+static int read_count(
+        const json_t *json, const char *name, struct plan_source *source, char **ret_message)
+{
+        json_int_t count = json_integer_value(json);
+
+        if (!json_is_integer(json) || count < 0 || (uint64_t)count > PLAN_COUNT_MAX)
+                return refuse_value(ret_message, name, ".count",
+                        "a whole number up to 9007199254740991, 0 for no end", json);
+        source->count = (uint64_t)count;
         return 0;
 }
 
@@ -82,8 +107,8 @@ static int read_start(
         double seconds = json_number_value(json);
 
         if (!json_is_number(json) || !(seconds >= 0 && seconds <= TIME_MAX_US / 1e6))
-                return message_refuse(ret_message,
-                        "sources.%s.start must be a Unix time in seconds, or 0 for at once", name);
+                return refuse_value(ret_message, name, ".start",
+                        "a Unix time in seconds before the year 2261, or 0 for at once", json);
         source->start_us = json_is_integer(json)
                                    ? (int64_t)(json_integer_value(json) * (json_int_t)SECOND_US)
                                    : (int64_t)(seconds * 1e6 + 0.5);
@@ -107,6 +132,27 @@ static void sort_metrics(struct plan_source *source)
         source->n_metrics = n;
 }
 
+/* Who mistypes one gets to see them all. */
+static int refuse_metric(char **ret_message, enum source_id id, const char *text)
+{
+        CLEANUP(str) char *names = NULL;
+        size_t size;
+        FILE *stream = open_memstream(&names, &size);
+
+        if (!stream)
+                return -ENOMEM;
+        for (uint32_t i = 0; i <= UINT16_MAX; i++) {
+                const struct metric *metric = metric_get((uint16_t)i);
+
+                if (metric && metric->source == id)
+                        fprintf(stream, "%s%s", ftell(stream) > 0 ? ", " : "", metric->name);
+        }
+        if (fclose(stream) != 0)
+                return -ENOMEM;
+        return message_refuse(ret_message, "sources.%s.metrics: unknown metric '%.*s'; it has: %s",
+                source_name(id), message_clip(text), text, names);
+}
+
 static int read_metrics(
         const json_t *json, enum source_id id, struct plan_source *source, char **ret_message)
 {
@@ -114,11 +160,11 @@ static int read_metrics(
         const char *name = source_name(id);
 
         if (!json_is_array(json))
-                return message_refuse(
-                        ret_message, "sources.%s.metrics must be a list of names", name);
+                return refuse_value(ret_message, name, ".metrics", "a list of names", json);
         if (n > PLAN_METRICS_MAX)
-                return message_refuse(ret_message, "sources.%s.metrics must have at most %u names",
-                        name, PLAN_METRICS_MAX);
+                return message_refuse(ret_message,
+                        "sources.%s.metrics must have at most %u names, but has %zu", name,
+                        PLAN_METRICS_MAX, n);
         free(source->metrics);
         source->metrics = NULL;
         source->n_metrics = 0;
@@ -131,47 +177,66 @@ static int read_metrics(
         for (size_t i = 0; i < n; i++) {
                 const char *text = json_string_value(json_array_get(json, i));
                 const struct metric *metric = text ? metric_find(id, text) : NULL;
+                char field[32];
 
+                snprintf(field, sizeof(field), ".metrics[%zu]", i);
                 if (!text)
-                        return message_refuse(
-                                ret_message, "sources.%s.metrics[%zu] must be a name", name, i);
+                        return refuse_value(
+                                ret_message, name, field, "a name", json_array_get(json, i));
                 if (!metric)
-                        return message_refuse(ret_message,
-                                "sources.%s.metrics: unknown metric '%.*s'", name,
-                                message_clip(text), text);
+                        return refuse_metric(ret_message, id, text);
                 source->metrics[source->n_metrics++] = metric->id;
         }
         sort_metrics(source);
         return 0;
 }
 
-static int read_field(const char *field, const json_t *json, enum source_id id,
-        struct plan_source *source, char **ret_message)
+/* "unknown" is the zero id. */
+static int read_clusters(const json_t *json, struct plan *plan, char **ret_message)
 {
+        size_t n = json_array_size(json);
+
+        if (!json_is_array(json) || n > PLAN_CLUSTERS_MAX)
+                return refuse_value(
+                        ret_message, "ceph", ".clusters", "a list of at most 8 fsids", json);
+        for (size_t i = 0; i < n; i++) {
+                const char *text = json_string_value(json_array_get(json, i));
+                struct id *id = &plan->clusters[i];
+
+                *id = (struct id){0};
+                if (!text || (strcmp(text, PLAN_CLUSTER_UNKNOWN) != 0 && id_parse(text, id) < 0))
+                        return refuse_value(ret_message, "ceph", ".clusters",
+                                "a list of fsids or \"" PLAN_CLUSTER_UNKNOWN "\"", json);
+        }
+        plan->n_clusters = (uint32_t)n;
+        return 0;
+}
+
+static int read_field(const char *field, const json_t *json, enum source_id id, struct plan *plan,
+        char **ret_message)
+{
+        struct plan_source *source = &plan->sources[id];
         const char *name = source_name(id);
 
         if (strcmp(field, "enabled") == 0) {
                 if (!json_is_boolean(json))
-                        return message_refuse(
-                                ret_message, "sources.%s.enabled must be true or false", name);
+                        return refuse_value(ret_message, name, ".enabled", "true or false", json);
                 source->enabled = json_is_true(json);
                 return 0;
         }
-        if (strcmp(field, "count") == 0) {
-                if (!json_is_integer(json) || json_integer_value(json) < 0)
-                        return message_refuse(ret_message,
-                                "sources.%s.count must be a whole number, 0 for no end", name);
-                source->count = json_integer_value(json);
-                return 0;
-        }
+        if (strcmp(field, "count") == 0)
+                return read_count(json, name, source, ret_message);
         if (strcmp(field, "interval") == 0)
                 return read_interval(json, name, source, ret_message);
         if (strcmp(field, "start") == 0)
                 return read_start(json, name, source, ret_message);
         if (strcmp(field, "metrics") == 0)
                 return read_metrics(json, id, source, ret_message);
-        return message_refuse(
-                ret_message, "sources.%s has no field '%.*s'", name, message_clip(field), field);
+        if (strcmp(field, "clusters") == 0 && id == SOURCE_CEPH)
+                return read_clusters(json, plan, ret_message);
+        return message_refuse(ret_message,
+                "sources.%s has no field '%.*s'; it has: enabled, interval, count, start, metrics",
+                name, message_clip(field), field);
 }
 
 static int read_source(const char *name, const json_t *json, struct plan *plan, char **ret_message)
@@ -181,12 +246,14 @@ static int read_source(const char *name, const json_t *json, struct plan *plan, 
         const json_t *value;
 
         if (source_parse(name, &id) < 0)
-                return message_refuse(
-                        ret_message, "sources: unknown source '%.*s'", message_clip(name), name);
+                return message_refuse(ret_message,
+                        "sources: unknown source '%.*s'; there are: diskstats, osd, ceph, host, "
+                        "agent",
+                        message_clip(name), name);
         if (!json_is_object(json))
-                return message_refuse(ret_message, "sources.%s must be an object", name);
+                return refuse_value(ret_message, name, "", "an object", json);
         json_object_foreach ((json_t *)json, field, value) {
-                int r = read_field(field, value, id, &plan->sources[id], ret_message);
+                int r = read_field(field, value, id, plan, ret_message);
 
                 if (r < 0)
                         return r;
@@ -207,9 +274,9 @@ int plan_from_json(const json_t *json, struct plan *ret, char **ret_message)
         if (!json_is_object(json))
                 return message_refuse(ret_message, "a plan must be a JSON object");
         if (revision && (!json_is_integer(revision) || json_integer_value(revision) < 0))
-                return message_refuse(ret_message, "revision must be a whole number");
+                return refuse_value(ret_message, NULL, "revision", "a whole number", revision);
         if (sources && !json_is_object(sources))
-                return message_refuse(ret_message, "sources must be an object");
+                return refuse_value(ret_message, NULL, "sources", "an object", sources);
 
         plan.revision = json_integer_value(revision);
         json_object_foreach ((json_t *)sources, name, source) {
@@ -255,6 +322,23 @@ static json_t *source_to_json(const struct plan_source *source)
                 metrics_to_json(source));
 }
 
+static int clusters_to_json(const struct plan *plan, json_t *ceph)
+{
+        json_t *list;
+
+        if (plan->n_clusters == 0)
+                return 0;
+        list = json_array();
+        for (uint32_t i = 0; i < plan->n_clusters; i++) {
+                const struct id *id = &plan->clusters[i];
+                char text[ID_TEXT_MAX];
+
+                json_array_append_new(list,
+                        json_string(id_is_zero(id) ? PLAN_CLUSTER_UNKNOWN : id_format(id, text)));
+        }
+        return json_object_set_new(ceph, "clusters", list);
+}
+
 int plan_to_json(const struct plan *plan, json_t **ret)
 {
         json_t *sources, *json;
@@ -266,7 +350,8 @@ int plan_to_json(const struct plan *plan, json_t **ret)
         for (int i = SOURCE_NONE + 1; i < SOURCE_MAX_; i++) {
                 json_t *source = source_to_json(&plan->sources[i]);
 
-                if (json_object_set_new(sources, source_name(i), source) < 0) {
+                if (json_object_set_new(sources, source_name(i), source) < 0 ||
+                        (i == SOURCE_CEPH && clusters_to_json(plan, source) < 0)) {
                         json_decref(json);
                         return -ENOMEM;
                 }
@@ -281,4 +366,12 @@ bool plan_wants(const struct plan_source *source, uint16_t metric)
                 return true;
         return bsearch(&metric, source->metrics, source->n_metrics, sizeof(metric),
                        compare_metrics) != NULL;
+}
+
+bool plan_wants_cluster(const struct plan *plan, const struct id *cluster)
+{
+        for (uint32_t i = 0; i < plan->n_clusters; i++)
+                if (id_equal(&plan->clusters[i], cluster))
+                        return true;
+        return plan->n_clusters == 0;
 }

@@ -10,11 +10,15 @@
 #include <jansson.h>
 
 #include "lib/cleanup.h"
+#include "lib/id.h"
 #include "lib/metric.h"
 
 #define PLAN_INTERVAL_MIN_US 100000ull     /* 100 ms: below, the pool statistics mean nothing */
 #define PLAN_INTERVAL_MAX_US 3600000000ull /* 1 hour */
+#define PLAN_COUNT_MAX 9007199254740991ull /* 2^53 - 1: exact in every JSON reader */
 #define PLAN_METRICS_MAX 1024u
+#define PLAN_CLUSTERS_MAX 8u           /* that one agent may ask */
+#define PLAN_CLUSTER_UNKNOWN "unknown" /* in place of the fsid of one not asked yet */
 
 struct plan_source {
         bool enabled;
@@ -28,6 +32,10 @@ struct plan_source {
 struct plan {
         uint64_t revision; /* grows with every change; 0 is the built-in default */
         struct plan_source sources[SOURCE_MAX_]; /* by enum source_id; SOURCE_NONE is unused */
+        /* Of `ceph`: the fsids of those that the agent is elected for; zero is any whose fsid it
+         * does not know yet. None: all that it can reach. */
+        struct id clusters[PLAN_CLUSTERS_MAX];
+        uint32_t n_clusters;
 };
 
 /* The built-in plan: diskstats and osd each second, host and agent every 10 s; ceph is off (5 s
@@ -48,7 +56,8 @@ int plan_copy(const struct plan *plan, struct plan *ret);
 
 /*
  * Reads "revision" and "sources" of @json over the built-in plan; a source that is not named keeps
- * the default. -EINVAL: *ret_message (freed by the caller) is one sentence that names the field.
+ * the default. -EINVAL: *ret_message (freed by the caller) is one sentence that names the field,
+ * what it may be, and what it is.
  * @ret is written on success only. -ENOMEM.
  */
 int plan_from_json(const json_t *json, struct plan *ret, char **ret_message);
@@ -56,3 +65,5 @@ int plan_from_json(const json_t *json, struct plan *ret, char **ret_message);
 int plan_to_json(const struct plan *plan, json_t **ret);
 /* Whether @metric (of @source) is wanted. */
 bool plan_wants(const struct plan_source *source, uint16_t metric);
+/* Whether `ceph` is to ask @cluster (zero: one whose fsid is not known yet). */
+bool plan_wants_cluster(const struct plan *plan, const struct id *cluster);

@@ -765,7 +765,7 @@ def test_plan_is_changed_by_read_modify_write(strata, collector):
     ("osd.count=99999999999999999999", "is no value of osd.count"),
     ("osd.start=soon", "'soon' is no value of osd.start"),
     ("osd.intervall=1s", "sources.osd has no field 'intervall'"),
-    ("osd.interval=1ms", "sources.osd.interval must be between 100ms and 1h, but is '1ms'"),
+    ("osd.interval=1ms", "sources.osd.interval must be between 100ms and 1h, but is \"1ms\""),
     ("osd.metrics=op_w,nope", "sources.osd.metrics: unknown metric 'nope'"),
 ])
 def test_a_wrong_change_is_refused_before_it_is_sent(strata, collector, change, sentence):

@@ -128,29 +128,51 @@ static void names_the_field_that_is_wrong(void **state)
         (void)state;
         fails_with("[]", "a plan must be a JSON object");
         fails_with("\"\"", "a plan must be a JSON object");
-        fails_with("{\"revision\":-1}", "revision must be a whole number");
-        fails_with("{\"sources\":[]}", "sources must be an object");
-        fails_with("{\"sources\":{\"disk\":{}}}", "sources: unknown source 'disk'");
-        fails_with("{\"sources\":{\"osd\":5}}", "sources.osd must be an object");
+        fails_with("{\"revision\":-1}", "revision must be a whole number, but is -1");
+        fails_with("{\"sources\":[]}", "sources must be an object, but is []");
+        fails_with("{\"sources\":{\"disk\":{}}}",
+                "sources: unknown source 'disk'; there are: diskstats, osd, ceph, host, agent");
+        fails_with("{\"sources\":{\"osd\":5}}", "sources.osd must be an object, but is 5");
         fails_with("{\"sources\":{\"osd\":{\"enabled\":\"yes\"}}}",
-                "sources.osd.enabled must be true or false");
+                "sources.osd.enabled must be true or false, but is \"yes\"");
         fails_with("{\"sources\":{\"osd\":{\"intervall\":\"1s\"}}}",
-                "sources.osd has no field 'intervall'");
+                "sources.osd has no field 'intervall'; it has: enabled, interval, count, start, "
+                "metrics");
         fails_with("{\"sources\":{\"osd\":{\"count\":-1}}}",
-                "sources.osd.count must be a whole number, 0 for no end");
+                "sources.osd.count must be a whole number up to 9007199254740991, 0 for no end, "
+                "but is -1");
         fails_with("{\"sources\":{\"osd\":{\"count\":1.5}}}",
-                "sources.osd.count must be a whole number, 0 for no end");
+                "sources.osd.count must be a whole number up to 9007199254740991, 0 for no end, "
+                "but is 1.5");
         fails_with("{\"sources\":{\"osd\":{\"start\":\"now\"}}}",
-                "sources.osd.start must be a Unix time in seconds, or 0 for at once");
+                "sources.osd.start must be a Unix time in seconds before the year 2261, or 0 for "
+                "at once, but is \"now\"");
         fails_with("{\"sources\":{\"osd\":{\"start\":1e300}}}",
-                "sources.osd.start must be a Unix time in seconds, or 0 for at once");
+                "sources.osd.start must be a Unix time in seconds before the year 2261, or 0 for "
+                "at once, but is 1.0000000000000001e300");
+        fails_with("{\"sources\":{\"osd\":{\"count\":9007199254740992}}}",
+                "sources.osd.count must be a whole number up to 9007199254740991, 0 for no end, "
+                "but is 9007199254740992");
         fails_with("{\"sources\":{\"osd\":{\"metrics\":\"op_w\"}}}",
-                "sources.osd.metrics must be a list of names");
+                "sources.osd.metrics must be a list of names, but is \"op_w\"");
         fails_with("{\"sources\":{\"osd\":{\"metrics\":[\"op_w\",1]}}}",
-                "sources.osd.metrics[1] must be a name");
-        /* A metric of another source is unknown here. */
-        fails_with("{\"sources\":{\"osd\":{\"metrics\":[\"op_w\",\"read_ops\"]}}}",
-                "sources.osd.metrics: unknown metric 'read_ops'");
+                "sources.osd.metrics[1] must be a name, but is 1");
+}
+
+static void lists_the_metrics_when_one_is_unknown(void **state)
+{
+        static const char begin[] =
+                "sources.agent.metrics: unknown metric 'read_ops'; it has: cpu_time, rss, ";
+        CLEANUP(str) char *message = NULL;
+        struct plan plan;
+
+        (void)state;
+        /* It is one of another source. */
+        assert_int_equal(parse("{\"sources\":{\"agent\":{\"metrics\":[\"rss\",\"read_ops\"]}}}",
+                                 &plan, &message),
+                -EINVAL);
+        assert_memory_equal(message, begin, strlen(begin));
+        assert_null(strstr(message, "read_sectors"));
 }
 
 static void bounds_the_interval(void **state)
@@ -159,19 +181,22 @@ static void bounds_the_interval(void **state)
         static const char *const no_duration[] = {"1", "\"\"", "\"1\"", "\"fast\"", "null"};
         static const char *const out_of_range[] = {
                 "99ms", "0s", "3601s", "99999999999999999999999s"};
-        char text[128], expected[128];
+        char text[128], expected[160];
 
         (void)state;
         for (size_t i = 0; i < 5; i++) {
                 snprintf(text, sizeof(text), format, no_duration[i]);
-                fails_with(text,
-                        "sources.osd.interval must be a duration such as \"1s\" or \"500ms\"");
+                snprintf(expected, sizeof(expected),
+                        "sources.osd.interval must be a duration such as \"1s\" or \"500ms\", but "
+                        "is %s",
+                        no_duration[i]);
+                fails_with(text, expected);
         }
         for (size_t i = 0; i < 4; i++) {
                 snprintf(text, sizeof(text), "{\"sources\":{\"osd\":{\"interval\":\"%s\"}}}",
                         out_of_range[i]);
                 snprintf(expected, sizeof(expected),
-                        "sources.osd.interval must be between 100ms and 1h, but is '%s'",
+                        "sources.osd.interval must be between 100ms and 1h, but is \"%s\"",
                         out_of_range[i]);
                 fails_with(text, expected);
         }
@@ -181,7 +206,7 @@ static void bounds_the_list_of_metrics_and_the_length_of_a_name(void **state)
 {
         CLEANUP(str) char *message = NULL;
         json_t *metrics = json_array(), *json;
-        char name[201], expected[128];
+        char name[201], expected[160];
         struct plan plan;
 
         (void)state;
@@ -189,7 +214,8 @@ static void bounds_the_list_of_metrics_and_the_length_of_a_name(void **state)
                 json_array_append_new(metrics, json_string("op_w"));
         json = json_pack("{s:{s:{s:o}}}", "sources", "osd", "metrics", metrics);
         assert_int_equal(plan_from_json(json, &plan, &message), -EINVAL);
-        assert_string_equal(message, "sources.osd.metrics must have at most 1024 names");
+        assert_string_equal(
+                message, "sources.osd.metrics must have at most 1024 names, but has 1025");
         json_decref(json);
         free(STEAL(message));
 
@@ -201,9 +227,38 @@ static void bounds_the_list_of_metrics_and_the_length_of_a_name(void **state)
         json = json_pack("{s:{s:{}}}", "sources", name);
         assert_non_null(json);
         assert_int_equal(plan_from_json(json, &plan, &message), -EINVAL);
-        snprintf(expected, sizeof(expected), "sources: unknown source '%.63s'", name);
+        snprintf(expected, sizeof(expected),
+                "sources: unknown source '%.63s'; there are: diskstats, osd, ceph, host, agent",
+                name);
         assert_string_equal(message, expected);
         json_decref(json);
+}
+
+static void names_the_clusters_of_the_elected(void **state)
+{
+        static const char text[] = "{\"sources\":{\"ceph\":{\"enabled\":true,\"clusters\":"
+                                   "[\"65000000-0000-0000-0000-000000000000\",\"unknown\"]}}}";
+        CLEANUP(str) char *message = NULL;
+        CLEANUP(plan) struct plan plan = {0};
+        CLEANUP(plan) struct plan back = {0};
+        json_t *json = NULL;
+
+        (void)state;
+        assert_true(plan_wants_cluster(&plan, &(struct id){{101}})); /* none named: all */
+        assert_int_equal(parse(text, &plan, &message), 0);
+        assert_int_equal(plan.n_clusters, 2);
+        assert_true(plan_wants_cluster(&plan, &(struct id){{101}}));
+        assert_true(plan_wants_cluster(&plan, &(struct id){{0}}));
+        assert_false(plan_wants_cluster(&plan, &(struct id){{102}}));
+        assert_int_equal(plan_to_json(&plan, &json), 0);
+        assert_int_equal(plan_from_json(json, &back, &message), 0);
+        json_decref(json);
+        assert_memory_equal(back.clusters, plan.clusters, sizeof(plan.clusters));
+        fails_with("{\"sources\":{\"ceph\":{\"clusters\":[\"ceph\"]}}}",
+                "sources.ceph.clusters must be a list of fsids or \"unknown\", but is [\"ceph\"]");
+        fails_with("{\"sources\":{\"osd\":{\"clusters\":[]}}}",
+                "sources.osd has no field 'clusters'; it has: enabled, interval, count, start, "
+                "metrics");
 }
 
 int main(void)
@@ -214,7 +269,9 @@ int main(void)
                 cmocka_unit_test(reads_back_what_it_wrote),
                 cmocka_unit_test(copies_deeply),
                 cmocka_unit_test(names_the_field_that_is_wrong),
+                cmocka_unit_test(lists_the_metrics_when_one_is_unknown),
                 cmocka_unit_test(bounds_the_interval),
+                cmocka_unit_test(names_the_clusters_of_the_elected),
                 cmocka_unit_test(bounds_the_list_of_metrics_and_the_length_of_a_name),
         };
 
