@@ -37,6 +37,8 @@ const struct config_key agent_config_keys[] = {
         {"ceph", "conf", CONFIG_STRING, FIELD(ceph_conf), "/etc/ceph/ceph.conf"},
         {"ceph", "name", CONFIG_STRING, FIELD(ceph_name), "client.strata"},
         {"ceph", "keyring", CONFIG_STRING, FIELD(ceph_keyring), ""},
+        /* librados counts whole seconds; two of them fit into the source's deadline. */
+        {"ceph", "timeout", CONFIG_DURATION, FIELD(ceph_timeout_us), "5s", SECOND, 5 * SECOND},
         {0},
 };
 
@@ -77,6 +79,20 @@ static int check(const char *path, const struct agent_config *config, char **ret
         return 0;
 }
 
+static int find_clusters(const char *path, struct agent_config *config, char **ret_message)
+{
+        CLEANUP(str) char *reason = NULL;
+        int r;
+
+        r = ceph_clusters_parse(config->ceph_conf, config->ceph_name, config->ceph_keyring,
+                &config->clusters, &reason);
+        if (r == -EINVAL)
+                return message_refuse(ret_message, "%s: [ceph] %s", path, reason ? reason : "");
+        if (r == 0 && config->ceph_enabled)
+                ceph_clusters_read_fsids(&config->clusters);
+        return r;
+}
+
 int agent_config_load(const char *path, struct agent_config *config, char **ret_message)
 {
         size_t length;
@@ -86,6 +102,8 @@ int agent_config_load(const char *path, struct agent_config *config, char **ret_
         if (r < 0)
                 return r;
         r = check(path ? path : "defaults", config, ret_message);
+        if (r == 0)
+                r = find_clusters(path ? path : "defaults", config, ret_message);
         if (r < 0)
                 return r;
         /* Paths are put behind it. */
@@ -97,6 +115,7 @@ int agent_config_load(const char *path, struct agent_config *config, char **ret_
 void agent_config_done(struct agent_config *config)
 {
         config_done(agent_config_keys, config);
+        ceph_clusters_done(&config->clusters);
 }
 
 void agent_config_get_source_options(const struct agent_config *config, struct source_options *ret)
@@ -104,9 +123,10 @@ void agent_config_get_source_options(const struct agent_config *config, struct s
         *ret = (struct source_options){
                 .root = config->root,
                 .osd_folders = config->osd_folders,
-                .ceph_conf = config->ceph_conf,
-                .ceph_name = config->ceph_name,
-                .ceph_keyring = config->ceph_keyring,
+                .ceph_conf = config->clusters.list[0].conf,
+                .ceph_name = config->clusters.list[0].name,
+                .ceph_keyring = config->clusters.list[0].keyring,
+                .ceph_timeout_us = config->ceph_timeout_us,
                 .module_folder = config->module_folder[0] ? config->module_folder : MODULE_FOLDER,
         };
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agentd/ceph-clusters.h"
 #include "agentd/source.h"
 #include "lib/config.h"
 
@@ -28,6 +29,8 @@ struct agent_config {
         char *ceph_conf;
         char *ceph_name;
         char *ceph_keyring;
+        uint64_t ceph_timeout_us;
+        struct ceph_clusters clusters; /* of the three keys above */
 };
 
 extern const struct config_key agent_config_keys[];

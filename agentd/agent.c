@@ -13,6 +13,7 @@
 
 #include "agentd/counters.h"
 #include "agentd/facts-merge.h"
+#include "agentd/row-join.h"
 #include "agentd/sampler.h"
 #include "agentd/sealer.h"
 #include "agentd/sender.h"
@@ -37,6 +38,7 @@ struct agent {
         struct spool *spool;
         struct sealer *sealer;
         struct sampler *sampler;
+        struct row_join *join;
         struct sender *sender; /* NULL: no collector configured */
         uint64_t seal_us;      /* monotonic: when all open blocks are sealed next */
         uint64_t facts_revision;
@@ -53,10 +55,25 @@ static struct moment look_at_clocks(void *userdata)
 static void on_row(void *userdata, const struct sampler_row *row)
 {
         struct agent *agent = userdata;
+        struct sampler_row joined = *row;
 
-        sealer_add(agent->sealer, row);
+        if (row->source == SOURCE_CEPH && row_join_add(agent->join, row, &joined) < 0) {
+                log_warning("no memory for a row of a cluster");
+                return;
+        }
+        sealer_add(agent->sealer, &joined);
         if (row->source == SOURCE_AGENT)
                 agent->counters.lateness_max_us = 0;
+}
+
+static void send_clusters(struct agent *agent)
+{
+        char clusters[SAMPLER_CLUSTERS_TEXT];
+
+        if (!agent->sender)
+                return;
+        sampler_list_clusters(agent->sampler, clusters, sizeof(clusters));
+        sender_set_clusters(agent->sender, clusters);
 }
 
 static void send_facts(struct agent *agent)
@@ -121,6 +138,7 @@ static void work(struct agent *agent)
         uint64_t next_us;
 
         sampler_run(agent->sampler, &next_us);
+        send_clusters(agent);
         send_facts(agent);
         seal(agent, look_at_clocks(NULL).monotonic_us);
         if (agent->seal_us < next_us)
@@ -198,6 +216,7 @@ static void on_plan(void *userdata, const json_t *json)
         plan = parsed;
         if (plan.revision == sampler_get_plan(agent->sampler)->revision)
                 return;
+        row_join_clear(agent->join); /* it may be elected for other clusters */
         r = sampler_apply(agent->sampler, &plan);
         if (r < 0) {
                 log_warning("cannot apply the plan: %s", strerror(-r));
@@ -283,6 +302,10 @@ static int set_up_sampler(struct agent *agent)
         };
         int r;
 
+        options.clusters = &agent->config->clusters;
+        r = row_join_new(&agent->join);
+        if (r < 0)
+                return r;
         agent_config_get_source_options(agent->config, &options.source);
         options.source.agent = &agent->counters;
         for (int id = 0; id < SOURCE_MAX_; id++)
@@ -314,6 +337,8 @@ static int set_up_sender(struct agent *agent)
                 .ca_file = agent->config->ca_file,
                 .token_file = agent->config->token_file,
                 .sources = sources,
+                .interval_us = agent->config->seal_interval_us,
+                .electable = agent_config_allows(agent->config, SOURCE_CEPH),
                 .host = agent->host,
                 .backfill_rate = agent->config->backfill_rate,
                 .spool = agent->spool,
@@ -470,6 +495,7 @@ struct agent *agent_free(struct agent *agent)
         sd_event_source_disable_unref(agent->clock_set);
         sender_free(agent->sender);
         agent->sampler = sampler_free(agent->sampler, STOP_TIMEOUT_US);
+        row_join_free(agent->join);
         sealer_free(agent->sealer);
         spool_close(agent->spool);
         state_close(agent->state);

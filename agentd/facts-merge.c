@@ -25,26 +25,30 @@ static int append(void **list, size_t *count, const void *more, size_t n_more, s
         return 0;
 }
 
-/* Borrows: the elements stay the sources', only the two arrays are ours. */
-static int borrow(const struct sampler *sampler, struct facts *merged)
+static int borrow(const struct facts *facts, struct facts *merged)
 {
-        const struct facts *facts;
         int r;
 
-        for (int id = SOURCE_NONE + 1; id < SOURCE_MAX_; id++) {
-                facts = sampler_get_facts(sampler, (enum source_id)id);
-                if (!facts)
-                        continue;
-                r = append((void **)&merged->devices, &merged->n_devices, facts->devices,
-                        facts->n_devices, sizeof(*facts->devices));
-                if (r < 0)
-                        return r;
-                r = append((void **)&merged->clusters, &merged->n_clusters, facts->clusters,
-                        facts->n_clusters, sizeof(*facts->clusters));
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        if (!facts)
+                return 0;
+        r = append((void **)&merged->devices, &merged->n_devices, facts->devices, facts->n_devices,
+                sizeof(*facts->devices));
+        if (r < 0)
+                return r;
+        return append((void **)&merged->clusters, &merged->n_clusters, facts->clusters,
+                facts->n_clusters, sizeof(*facts->clusters));
+}
+
+/* Borrows: the elements stay the sources', only the two arrays are ours. */
+static int borrow_all(const struct sampler *sampler, struct facts *merged)
+{
+        int r = 0;
+
+        for (int id = SOURCE_NONE + 1; id < SOURCE_MAX_ && r >= 0; id++)
+                r = borrow(sampler_get_facts(sampler, (enum source_id)id, 0), merged);
+        for (uint32_t i = 1; i < PLAN_CLUSTERS_MAX && r >= 0; i++)
+                r = borrow(sampler_get_facts(sampler, SOURCE_CEPH, i), merged);
+        return r;
 }
 
 int facts_merge(const struct id *host, const struct sampler *sampler, char **ret)
@@ -59,7 +63,7 @@ int facts_merge(const struct id *host, const struct sampler *sampler, char **ret
                 return -errno;
         merged.hostname = name.nodename;
         merged.kernel = name.release;
-        r = borrow(sampler, &merged);
+        r = borrow_all(sampler, &merged);
         if (r >= 0)
                 r = facts_to_json(&merged, &json);
         free(merged.devices);

@@ -1,6 +1,7 @@
 #include "agentd/once.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -91,21 +92,51 @@ static int sample_once(enum source_id id, const struct source_options *options, 
         return r >= 0 ? (int)sample.failures : r;
 }
 
+static int add_once(
+        json_t *document, enum source_id id, const struct source_options *options, const char *name)
+{
+        json_t *json = NULL;
+        int r = sample_once(id, options, &json);
+
+        json_object_set_new(document, name, json);
+        return r != 0 && r != -EAGAIN;
+}
+
+/* The first cluster is "ceph", the others have their ceph.conf behind it. */
+static int add_clusters(
+        json_t *document, const struct agent_config *config, const struct source_options *options)
+{
+        int failed = 0;
+
+        for (size_t i = 0; i < config->clusters.n; i++) {
+                struct source_options one = *options;
+                char name[PATH_MAX];
+
+                one.ceph_conf = config->clusters.list[i].conf;
+                one.ceph_name = config->clusters.list[i].name;
+                one.ceph_keyring = config->clusters.list[i].keyring;
+                snprintf(name, sizeof(name), "ceph%s%s", i > 0 ? " " : "",
+                        i > 0 ? one.ceph_conf : "");
+                failed += add_once(document, SOURCE_CEPH, &one, name);
+        }
+        return failed;
+}
+
 int once_print(const struct agent_config *config, FILE *file)
 {
         CLEANUP(json) json_t *document = json_object();
         struct source_options options;
-        int failed = 0, r;
+        int failed = 0;
 
         agent_config_get_source_options(config, &options);
         for (int id = SOURCE_NONE + 1; id < SOURCE_MAX_; id++) {
-                json_t *json = NULL;
-
                 if (!agent_config_allows(config, (enum source_id)id))
                         continue;
-                r = sample_once((enum source_id)id, &options, &json);
-                failed += r != 0 && r != -EAGAIN;
-                json_object_set_new(document, source_name((enum source_id)id), json);
+                if (id == SOURCE_CEPH)
+                        failed += add_clusters(document, config, &options);
+                else
+                        failed += add_once(document, (enum source_id)id, &options,
+                                source_name((enum source_id)id));
         }
         if (json_dumpf(document, file, JSON_INDENT(2)) < 0)
                 return -ENOMEM;

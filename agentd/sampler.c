@@ -1,6 +1,7 @@
 #include "agentd/sampler.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,6 +13,10 @@
  * maximum. */
 #define REOPEN_MIN_US 1000000ull
 #define REOPEN_MAX_US 60000000ull
+/* A cluster that gave no answer is tried by another agent; after this, this one may try again. */
+#define FAILING_FORGET_US 300000000ull
+#define STREAMS_MAX (SOURCE_MAX_ + PLAN_CLUSTERS_MAX - 1)
+#define LABEL_BYTES 64
 
 /* What one step of a source reads and writes; a worker's while a step is under way. */
 struct step {
@@ -32,6 +37,12 @@ struct step {
 struct stream {
         struct sampler *sampler;
         enum source_id id;
+        uint32_t instance;
+        char label[LABEL_BYTES]; /* "osd"; "ceph backup" where there are several */
+        struct source_options source;
+        struct id fsid;     /* of the instance's cluster; zero: not known yet */
+        uint64_t failed_us; /* when it last gave no row, in a row of failures; 0: it did */
+        bool late;          /* told that its step is past the deadline */
         bool wanted;
         bool busy; /* the worker has a step */
         struct tick tick;
@@ -49,7 +60,8 @@ struct sampler {
         struct plan plan;
         int done_fd;
         uint64_t facts_revision;
-        struct stream streams[SOURCE_MAX_];
+        uint32_t n_streams;
+        struct stream streams[STREAMS_MAX]; /* by source, then the other instances of ceph */
 };
 
 static void step_add_facts(struct step *step)
@@ -101,7 +113,7 @@ static void report_line(void *userdata, int level, const char *text)
 {
         const struct stream *stream = userdata;
 
-        log_write((enum log_level)level, "%s: %s", source_name(stream->id), text);
+        log_write((enum log_level)level, "%s: %s", stream->label, text);
 }
 
 /* The same trouble is told once, not at every tick. */
@@ -112,9 +124,9 @@ static void stream_tell(struct stream *stream, int result)
         if (result == stream->last_error)
                 return;
         if (result < 0)
-                log_warning("%s: no samples: %s", source_name(stream->id), strerror(-result));
+                log_warning("%s: no samples: %s", stream->label, strerror(-result));
         else
-                log_notice("%s: samples again", source_name(stream->id));
+                log_notice("%s: samples again", stream->label);
         stream->last_error = result;
 }
 
@@ -125,6 +137,8 @@ static void stream_take_facts(struct stream *stream)
         facts_free(stream->facts);
         stream->facts = STEAL(stream->step.facts);
         stream->sampler->facts_revision++;
+        if (stream->facts->n_clusters > 0)
+                stream->fsid = stream->facts->clusters[0].fsid;
 }
 
 static void stream_closed(struct stream *stream)
@@ -150,9 +164,33 @@ static void stream_count(struct stream *stream, const struct plan_source *plan)
         stream->taken++;
         if (plan->count > 0 && stream->taken >= plan->count) {
                 stream->wanted = false;
-                log_info("%s: all %llu samples of the plan are taken", source_name(stream->id),
+                log_info("%s: all %llu samples of the plan are taken", stream->label,
                         (unsigned long long)plan->count);
         }
+}
+
+/* Whether the plan means this cluster. */
+static bool stream_is_chosen(const struct stream *stream)
+{
+        return stream->id != SOURCE_CEPH ||
+               plan_wants_cluster(&stream->sampler->plan, &stream->fsid);
+}
+
+static void stream_note_failure(struct stream *stream, int result)
+{
+        stream->failed_us = result < 0 ? now(stream->sampler).monotonic_us : 0;
+}
+
+/* A library may ignore its own time-outs: then the collector is to know it all the same. */
+static void stream_watch(struct stream *stream)
+{
+        uint64_t deadline_us = stream->step.deadline_us;
+
+        if (!stream->busy || now(stream->sampler).monotonic_us <= deadline_us || stream->late)
+                return;
+        stream->late = true;
+        log_warning("%s: no answer by its deadline", stream->label);
+        stream_note_failure(stream, -ETIMEDOUT);
 }
 
 /* A step has ended, on whichever thread. */
@@ -176,12 +214,16 @@ static void stream_finish(struct stream *stream)
         if (!stream->wanted)
                 return;
         stream_tell(stream, step->result);
+        stream_note_failure(stream, step->result);
+        if (!stream_is_chosen(stream))
+                return; /* it only found out which cluster it is */
         if (step->result < 0) {
                 sampler->options.counters->failures += step->result != -EAGAIN;
                 return;
         }
         sampler->options.row(sampler->options.userdata, &(struct sampler_row){
                                                                 .source = stream->id,
+                                                                .instance = stream->instance,
                                                                 .plan = plan,
                                                                 .epoch = stream->epoch,
                                                                 .sample = &step->sample,
@@ -208,6 +250,7 @@ static void stream_sample(struct stream *stream, struct moment at)
 {
         if (stream->busy) {
                 stream->sampler->options.counters->skips++;
+                stream_watch(stream);
                 return;
         }
         if (!stream->step.source && at.monotonic_us < stream->reopen_us)
@@ -235,6 +278,7 @@ static void stream_run(struct stream *stream)
 {
         if (stream->busy && worker_take(stream->worker)) {
                 stream->busy = false;
+                stream->late = false;
                 stream_finish(stream);
         }
         if (stream->wanted)
@@ -251,8 +295,8 @@ void sampler_run(struct sampler *sampler, uint64_t *ret_next_us)
         eventfd_t ignored;
 
         (void)eventfd_read(sampler->done_fd, &ignored);
-        for (int id = 0; id < SOURCE_MAX_; id++) {
-                struct stream *stream = &sampler->streams[id];
+        for (uint32_t i = 0; i < sampler->n_streams; i++) {
+                struct stream *stream = &sampler->streams[i];
 
                 if (!stream->step.class)
                         continue;
@@ -298,7 +342,7 @@ static void stream_apply(
 
         stream->wanted = plan->enabled && sampler->options.allowed[stream->id] &&
                          (plan->count == 0 || stream->taken < plan->count) &&
-                         stream_prepare(stream);
+                         stream_is_chosen(stream) && stream_prepare(stream);
         if (before->interval_us != plan->interval_us || !same_metrics(before, plan))
                 stream->epoch++;
         if (!stream->wanted)
@@ -312,17 +356,22 @@ int sampler_apply(struct sampler *sampler, const struct plan *plan)
 {
         CLEANUP(plan) struct plan before = {0};
         struct plan copy;
+        uint64_t ignored;
         int r;
 
+        /* A tick that is due is the plan's before. */
+        sampler_run(sampler, &ignored);
         r = plan_copy(plan, &copy);
         if (r < 0)
                 return r;
         before = sampler->plan;
         sampler->plan = copy;
-        for (int id = SOURCE_NONE + 1; id < SOURCE_MAX_; id++) {
+        for (uint32_t i = SOURCE_NONE + 1; i < sampler->n_streams; i++) {
+                struct stream *stream = &sampler->streams[i];
+
                 if (before.revision != copy.revision)
-                        sampler->streams[id].taken = 0;
-                stream_apply(&sampler->streams[id], &before.sources[id], &copy.sources[id]);
+                        stream->taken = 0;
+                stream_apply(stream, &before.sources[stream->id], &copy.sources[stream->id]);
         }
         return 0;
 }
@@ -337,19 +386,30 @@ int sampler_get_fd(const struct sampler *sampler)
         return sampler->done_fd;
 }
 
+/* Of several instances the one that is furthest. */
 uint64_t sampler_get_taken(const struct sampler *sampler, enum source_id source)
 {
-        return sampler->streams[source].taken;
+        uint64_t taken = 0;
+
+        for (uint32_t i = 0; i < sampler->n_streams; i++)
+                if (sampler->streams[i].id == source && sampler->streams[i].taken > taken)
+                        taken = sampler->streams[i].taken;
+        return taken;
 }
 
 void sampler_set_taken(struct sampler *sampler, enum source_id source, uint64_t taken)
 {
         const struct plan_source *plan = &sampler->plan.sources[source];
-        struct stream *stream = &sampler->streams[source];
 
-        stream->taken = taken;
-        if (plan->count > 0 && taken >= plan->count)
-                stream->wanted = false;
+        for (uint32_t i = 0; i < sampler->n_streams; i++) {
+                struct stream *stream = &sampler->streams[i];
+
+                if (stream->id != source)
+                        continue;
+                stream->taken = taken;
+                if (plan->count > 0 && taken >= plan->count)
+                        stream->wanted = false;
+        }
 }
 
 uint64_t sampler_get_facts_revision(const struct sampler *sampler)
@@ -357,9 +417,63 @@ uint64_t sampler_get_facts_revision(const struct sampler *sampler)
         return sampler->facts_revision;
 }
 
-const struct facts *sampler_get_facts(const struct sampler *sampler, enum source_id source)
+const struct facts *sampler_get_facts(
+        const struct sampler *sampler, enum source_id source, uint32_t instance)
 {
-        return sampler->streams[source].facts;
+        uint32_t at = instance == 0 ? (uint32_t)source : SOURCE_MAX_ + instance - 1;
+
+        /* What was only found out for the collector to elect somebody is not told. */
+        if (at >= sampler->n_streams || !stream_is_chosen(&sampler->streams[at]))
+                return NULL;
+        return sampler->streams[at].facts;
+}
+
+void sampler_list_clusters(const struct sampler *sampler, char *ret, size_t size)
+{
+        uint64_t now_us = now((struct sampler *)sampler).monotonic_us;
+        size_t used = 0;
+
+        ret[0] = '\0';
+        for (uint32_t i = SOURCE_NONE + 1; i < sampler->n_streams && used < size; i++) {
+                const struct stream *stream = &sampler->streams[i];
+                char fsid[ID_TEXT_MAX];
+                bool failing = stream->failed_us > 0 &&
+                               (stream->wanted || now_us < stream->failed_us + FAILING_FORGET_US);
+
+                if (stream->id != SOURCE_CEPH || !sampler->options.allowed[SOURCE_CEPH])
+                        continue;
+                used += (size_t)snprintf(ret + used, size - used, "%s%s%s", used ? "," : "",
+                        id_is_zero(&stream->fsid) ? PLAN_CLUSTER_UNKNOWN
+                                                  : id_format(&stream->fsid, fsid),
+                        failing ? "!" : "");
+        }
+}
+
+static void stream_init(struct sampler *sampler, uint32_t at)
+{
+        const struct ceph_clusters *clusters = sampler->options.clusters;
+        struct stream *stream = &sampler->streams[at];
+        const char *name;
+
+        stream->sampler = sampler;
+        stream->id = at < SOURCE_MAX_ ? (enum source_id)at : SOURCE_CEPH;
+        stream->instance = at < SOURCE_MAX_ ? 0 : at - SOURCE_MAX_ + 1;
+        stream->reopen_delay_us = REOPEN_MIN_US;
+        stream->source = sampler->options.source;
+        stream->step.options = &stream->source;
+        stream->step.report.line = report_line;
+        stream->step.report.userdata = stream;
+        name = source_name(stream->id);
+        snprintf(stream->label, sizeof(stream->label), "%s", name ? name : "");
+        if (stream->id != SOURCE_CEPH || !clusters || clusters->n == 0)
+                return;
+        stream->source.ceph_conf = clusters->list[stream->instance].conf;
+        stream->source.ceph_name = clusters->list[stream->instance].name;
+        stream->source.ceph_keyring = clusters->list[stream->instance].keyring;
+        stream->fsid = clusters->list[stream->instance].fsid;
+        if (clusters->n > 1)
+                snprintf(stream->label, sizeof(stream->label), "ceph %.40s",
+                        stream->source.ceph_conf);
 }
 
 int sampler_new(const struct sampler_options *options, struct sampler **ret)
@@ -376,16 +490,11 @@ int sampler_new(const struct sampler_options *options, struct sampler **ret)
                 free(sampler);
                 return r;
         }
-        for (int id = 0; id < SOURCE_MAX_; id++) {
-                struct stream *stream = &sampler->streams[id];
-
-                stream->sampler = sampler;
-                stream->id = (enum source_id)id;
-                stream->reopen_delay_us = REOPEN_MIN_US;
-                stream->step.options = &sampler->options.source;
-                stream->step.report.line = report_line;
-                stream->step.report.userdata = stream;
-        }
+        sampler->n_streams = SOURCE_MAX_;
+        if (options->clusters && options->clusters->n > 1)
+                sampler->n_streams += (uint32_t)options->clusters->n - 1;
+        for (uint32_t i = 0; i < sampler->n_streams; i++)
+                stream_init(sampler, i);
         *ret = sampler;
         return 0;
 }
@@ -418,10 +527,10 @@ struct sampler *sampler_free(struct sampler *sampler, uint64_t timeout_us)
         if (!sampler)
                 return NULL;
         end_us = now(sampler).monotonic_us + timeout_us;
-        for (int id = 0; id < SOURCE_MAX_; id++) {
+        for (uint32_t i = 0; i < sampler->n_streams; i++) {
                 at_us = now(sampler).monotonic_us;
-                stream_end(&sampler->streams[id], at_us < end_us ? end_us - at_us : 0);
-                stuck |= sampler->streams[id].worker != NULL;
+                stream_end(&sampler->streams[i], at_us < end_us ? end_us - at_us : 0);
+                stuck |= sampler->streams[i].worker != NULL;
         }
         if (stuck)
                 return sampler;

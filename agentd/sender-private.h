@@ -32,6 +32,8 @@ struct sender {
         bool healthy;
         int trouble[KIND_MAX_]; /* the status last told, by kind; 0: none */
         uint64_t plan_revision;
+        uint64_t interval_us, poll_us;
+        char clusters[SENDER_CLUSTERS_MAX];
 
         char *facts;
         char *facts_flying; /* what the request under way reads */

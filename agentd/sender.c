@@ -11,8 +11,8 @@
 #include "lib/log.h"
 #include "lib/metric.h"
 
-#define HEADERS_MAX 8u
-#define HEADER_BYTES 256u
+#define HEADERS_MAX 12u
+#define HEADER_BYTES (SENDER_CLUSTERS_MAX + 32u)
 /* A body refused as too large is halved down to this; a single block always goes. */
 #define BODY_MIN 4096u
 
@@ -87,6 +87,9 @@ int sender_start(struct sender *sender, enum sender_kind kind, const struct uplo
         add_header(&headers, "Strata-Sent-At: %" PRId64, clock_realtime_us());
         add_header(&headers, "Strata-Backlog: %" PRIu64, sender->counters->spool_rows);
         add_header(&headers, "Strata-Sources: %s", sender->sources);
+        add_header(&headers, "Strata-Interval: %" PRIu64, sender->interval_us);
+        if (sender->clusters[0])
+                add_header(&headers, "Strata-Clusters: %s", sender->clusters);
         if (request.body)
                 add_header(&headers, "Content-Type: %s", types[kind]);
         if (sender->authorization) {
@@ -139,9 +142,9 @@ static int start_next(struct sender *sender, uint64_t now_us)
         r = start_blocks(sender, now_us);
         if (r != 0)
                 return r;
-        if (now_us >= sender->spoken_us + SENDER_PLAN_POLL_US)
+        if (now_us >= sender->spoken_us + sender->poll_us)
                 return sender_start_plan(sender);
-        next_us = sender->spoken_us + SENDER_PLAN_POLL_US;
+        next_us = sender->spoken_us + sender->poll_us;
         if (!backfill_is_due(&sender->backfill, now_us) && sender->backfill.next_us < next_us)
                 next_us = sender->backfill.next_us;
         arm(sender, next_us);
@@ -303,6 +306,15 @@ void sender_set_facts(struct sender *sender, char *text)
         sender_kick(sender);
 }
 
+void sender_set_clusters(struct sender *sender, const char *clusters)
+{
+        if (strcmp(sender->clusters, clusters) == 0)
+                return;
+        snprintf(sender->clusters, sizeof(sender->clusters), "%s", clusters);
+        sender->spoken_us = 0;
+        sender_kick(sender);
+}
+
 void sender_set_plan_revision(struct sender *sender, uint64_t revision)
 {
         sender->plan_revision = revision;
@@ -335,6 +347,12 @@ int sender_new(sd_event *event, const struct sender_options *options, struct sen
         sender->random = options->random | 1;
         sender->body_max = SENDER_BODY_MAX;
         sender->backfill.rate = options->backfill_rate;
+        sender->interval_us = options->interval_us;
+        sender->poll_us = SENDER_PLAN_POLL_US;
+        if (options->electable && options->interval_us / 2 < sender->poll_us)
+                sender->poll_us = options->interval_us / 2;
+        if (sender->poll_us < SENDER_PLAN_POLL_MIN_US)
+                sender->poll_us = SENDER_PLAN_POLL_MIN_US;
         id_format(&options->host, sender->host);
         r = copy_strings(sender, options);
         if (r < 0)

@@ -17,12 +17,16 @@
 #include "lib/id.h"
 
 #define SENDER_BODY_MAX (1u << 20)
-#define SENDER_PLAN_POLL_US                                                                        \
-        30000000ull /* ask for the plan when nothing else was said for so long */
+/* Ask for the plan when nothing else was said for so long; one that can be elected, sooner. */
+#define SENDER_PLAN_POLL_US 30000000ull
+#define SENDER_PLAN_POLL_MIN_US 500000ull
+#define SENDER_CLUSTERS_MAX 384u
 
 struct sender_options {
         const char *url, *ca_file, *token_file; /* token_file "": no token */
         const char *sources;                    /* what this agent could sample: "diskstats,host" */
+        uint64_t interval_us; /* between two seals: how often it is to be heard of us */
+        bool electable;       /* it is asked for the plan at each half interval */
         struct id host;
         uint64_t backfill_rate;          /* bytes per second of the backlog; 0: no limit */
         struct spool *spool;             /* outlives the sender */
@@ -44,6 +48,8 @@ DEFINE_CLEANUP(sender, struct sender *, sender_free)
 void sender_kick(struct sender *sender);
 /* Takes @text (JSON, allocated): sent now, and again after the collector was away. */
 void sender_set_facts(struct sender *sender, char *text);
+/* What Strata-Clusters says; when it changes, the collector is told at once. */
+void sender_set_clusters(struct sender *sender, const char *clusters);
 void sender_set_plan_revision(struct sender *sender, uint64_t revision);
 /* Whether the last request was answered well; false before the first. */
 bool sender_is_healthy(const struct sender *sender);

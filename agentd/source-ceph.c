@@ -26,8 +26,6 @@
 #include "lib/clock.h"
 #include "lib/log.h"
 
-#define TIMEOUT_S "5"           /* of the connection, and of each command */
-#define TIMEOUT_US 5000000u     /* a command is not begun when less is left */
 #define DEADLINE_US 12000000u   /* "status" and "df" may each take their time-out */
 #define FACTS_US 10000000u      /* between looks at a map that changes all the time */
 #define FACTS_OSD_US 20000u     /* and longer for many OSDs: a minute for 3,000 */
@@ -35,6 +33,8 @@
 #define PAUSE_LAST_US 60000000u
 struct source {
         char *conf, *name, *keyring;
+        uint64_t timeout_us;  /* of the connection, and of each command: librados' own */
+        uint64_t deadline_us; /* of this collect: nothing is begun that could outlast it */
         struct source_report report;
         rados_t cluster;                  /* NULL while there is no connection */
         int error;                        /* as reported; 0 when all is well */
@@ -72,13 +72,15 @@ static void cluster_name(const struct source *source, char *ret, size_t size)
 
 static int configure(struct source *source)
 {
-        static const char *const settings[][2] = {{"client_mount_timeout", TIMEOUT_S},
-                {"rados_mon_op_timeout", TIMEOUT_S}, {"rados_osd_op_timeout", TIMEOUT_S},
+        char timeout[24];
+        const char *const settings[][2] = {{"client_mount_timeout", timeout},
+                {"rados_mon_op_timeout", timeout}, {"rados_osd_op_timeout", timeout},
                 /* What a ceph.conf says for all programs is not meant for us. */
                 {"log_file", ""}, {"admin_socket", ""}, {"log_to_stderr", "false"},
                 {"err_to_stderr", "false"}, {"ms_async_op_threads", "1"}};
         int r;
 
+        snprintf(timeout, sizeof(timeout), "%" PRIu64, source->timeout_us / 1000000);
         r = rados_conf_read_file(source->cluster, source->conf);
         if (r < 0)
                 return r == -ENOENT ? -ENODATA : r;
@@ -111,13 +113,21 @@ static int connect_(struct source *source)
         return r;
 }
 
-/* @command is a JSON object. -ETIMEDOUT, -EACCES, -EBADMSG, or what the monitor says. */
+static bool has_time(const struct source *source)
+{
+        return clock_monotonic_us() + source->timeout_us <= source->deadline_us;
+}
+
+/* @command is a JSON object. -ETIMEDOUT, -EACCES, -EBADMSG, or what the monitor says. -ETIME: it
+ * was not begun, for it could outlast the deadline. */
 static int ask(struct source *source, const char *command, json_t **ret)
 {
         char *answer = NULL, *text = NULL;
         size_t size = 0, text_size = 0;
         int r;
 
+        if (!has_time(source))
+                return -ETIME;
         r = rados_mon_command(
                 source->cluster, &command, 1, "", 0, &answer, &size, &text, &text_size);
         if (r >= 0) {
@@ -150,7 +160,7 @@ static int profiles_ask(struct source *source, const json_t *osd_dump, json_t *p
                         return -ENOMEM;
                 r = ask(source, command, &profile);
                 free(command);
-                if (r == -ETIMEDOUT)
+                if (r == -ETIMEDOUT || r == -ETIME)
                         return r;
                 if (r == 0)
                         json_object_set_new(profiles, name, profile);
@@ -171,7 +181,7 @@ static int period_ask(struct source *source, double *ret)
                 &json);
         if (r == 0 && json_is_number(json) && json_number_value(json) > 0)
                 *ret = json_number_value(json);
-        return r == -ETIMEDOUT ? r : 0;
+        return r == -ETIMEDOUT || r == -ETIME ? r : 0;
 }
 
 /* {"version": "ceph version 16.2.15 (618f...) pacific (stable)"} */
@@ -186,7 +196,7 @@ static int release_ask(struct source *source, char *ret, size_t size)
         text = json_string_value(json_object_get(json, "version"));
         if (r == 0 && text && strncmp(text, "ceph version ", 13) == 0)
                 snprintf(ret, size, "%.*s", (int)strcspn(text + 13, " "), text + 13);
-        return r == -ETIMEDOUT ? r : 0;
+        return r == -ETIMEDOUT || r == -ETIME ? r : 0;
 }
 
 static int facts_ask(struct source *source)
@@ -232,7 +242,7 @@ static int facts_ask(struct source *source)
         return 0;
 }
 
-static int sample_ask(struct source *source, uint64_t deadline_us, int64_t *ret_time_us)
+static int sample_ask(struct source *source, int64_t *ret_time_us)
 {
         CLEANUP(json) json_t *status_json = NULL;
         CLEANUP(json) json_t *df = NULL;
@@ -247,8 +257,6 @@ static int sample_ask(struct source *source, uint64_t deadline_us, int64_t *ret_
         r = ceph_status_parse(status_json, &status);
         if (r < 0)
                 return r;
-        if (clock_monotonic_us() + TIMEOUT_US > deadline_us)
-                return -ETIMEDOUT;
         *ret_time_us = clock_realtime_us();
         r = ask(source, "{\"prefix\":\"df\",\"detail\":\"detail\",\"format\":\"json\"}", &df);
         if (r < 0)
@@ -263,6 +271,7 @@ static const char *reason(int error)
 {
         switch (error) {
         case -ETIMEDOUT:
+        case -ETIME:
                 return "no monitor answers in time";
         case -ENOENT:
                 return "there is no keyring, or no monitor is named";
@@ -289,21 +298,21 @@ static void health_update(struct source *source)
 }
 
 /* Facts follow the map; only a time-out is a reason to give up the row. */
-static int facts_update(struct source *source, uint64_t deadline_us)
+static int facts_update(struct source *source)
 {
         uint64_t now = clock_monotonic_us(), pause_us;
         int r;
 
         health_update(source);
         if ((source->facts && source->facts_epoch == source->row.status.osdmap_epoch) ||
-                now < source->facts_at_us || now + TIMEOUT_US > deadline_us)
+                now < source->facts_at_us || !has_time(source))
                 return 0;
         r = facts_ask(source);
         pause_us = json_array_size(json_object_get(source->facts, "osds")) * FACTS_OSD_US;
         source->facts_at_us = now + (pause_us > FACTS_US ? pause_us : FACTS_US);
         if (r != source->facts_error && r < 0)
-                source_report(&source->report, LOG_LEVEL_WARNING,
-                        "facts of OSDs and pools: %s", reason(r));
+                source_report(&source->report, LOG_LEVEL_WARNING, "facts of OSDs and pools: %s",
+                        reason(r));
         source->facts_error = r;
         return r == -ETIMEDOUT ? r : 0;
 }
@@ -318,8 +327,8 @@ static int fail(struct source *source, int error)
         /* A little less, so that no tick is skipped. */
         source->connect_at_us = clock_monotonic_us() + source->pause_us - source->pause_us / 10;
         if (error != source->error)
-                source_report(&source->report, LOG_LEVEL_WARNING, "%s as %s: %s",
-                        source->conf, source->name, reason(error));
+                source_report(&source->report, LOG_LEVEL_WARNING, "%s as %s: %s", source->conf,
+                        source->name, reason(error));
         source->error = error;
         return error;
 }
@@ -329,6 +338,7 @@ static int ceph_collect(struct source *source, uint64_t deadline_us, struct samp
         int64_t time_us = 0;
         int r;
 
+        source->deadline_us = deadline_us;
         if (!source->cluster) {
                 if (clock_monotonic_us() < source->connect_at_us)
                         return source->error;
@@ -336,9 +346,9 @@ static int ceph_collect(struct source *source, uint64_t deadline_us, struct samp
                 if (r < 0)
                         return fail(source, r);
         }
-        r = sample_ask(source, deadline_us, &time_us);
+        r = sample_ask(source, &time_us);
         if (r == 0)
-                r = facts_update(source, deadline_us);
+                r = facts_update(source);
         if (r < 0)
                 return fail(source, r);
         if (source->error != 0)
@@ -387,6 +397,7 @@ static int ceph_open(const struct source_options *options, const struct source_r
         if (!source)
                 return -ENOMEM;
         source->report = *report;
+        source->timeout_us = options->ceph_timeout_us;
         source->conf = strdup(options->ceph_conf);
         source->name = strdup(options->ceph_name);
         source->keyring = strdup(options->ceph_keyring ? options->ceph_keyring : "");

@@ -23,6 +23,7 @@ struct source_options {
         const char *ceph_conf;     /* "ceph": /etc/ceph/ceph.conf */
         const char *ceph_name;     /* "ceph": client.strata */
         const char *ceph_keyring;  /* "ceph": or "" for the library's default */
+        uint64_t ceph_timeout_us;  /* "ceph": of the connection and of each command */
         const char *module_folder; /* "ceph": where strata-source-ceph.so lies */
         const struct agent_counters *agent; /* "agent": what the agent counted of itself, or NULL */
 };

@@ -6,14 +6,13 @@
 
 #include "collectord/plan-list.h"
 #include "collectord/query.h"
+#include "collectord/roll.h"
 
 struct list {
         const struct query *query;
-        const struct api_page *page;
+        const struct api_request *request;
+        struct api_page page;
         uint32_t cluster; /* index, or TOPOLOGY_NONE for all */
-        json_t *agents;
-        char last[ID_TEXT_MAX]; /* key of the last agent on the page */
-        bool more;
 };
 
 static double seconds(int64_t us)
@@ -63,7 +62,7 @@ static json_t *describe(const struct list *list, const struct store_agent *agent
                                  : json_real(seconds(agent->clock_offset_us));
 
         return json_pack("{s:s, s:s?, s:s?, s:s?, s:f, s:f, s:f, s:o, s:I, s:I, s:I, s:I, s:I, "
-                         "s:o, s:o}",
+                         "s:o, s:o, s:b}",
                 "host_id", host_id, "hostname", facts ? facts->hostname : NULL, "kernel",
                 facts ? facts->kernel : NULL, "version", facts ? facts->agent_version : NULL,
                 "first_seen", seconds(agent->first_seen_us), "last_seen",
@@ -73,7 +72,8 @@ static json_t *describe(const struct list *list, const struct store_agent *agent
                 (json_int_t)agent->backlog_rows, "blocks", (json_int_t)agent->blocks, "rows",
                 (json_int_t)agent->rows, "dropped_rows", (json_int_t)agent->dropped_rows,
                 "clusters", list_clusters(topology, host), "sources",
-                list_sources(list->query, &agent->host));
+                list_sources(list->query, &agent->host), "cloned",
+                list->request->roll && roll_is_cloned(list->request->roll, &agent->host));
 }
 
 static int see_agent(void *userdata, const struct store_agent *agent)
@@ -84,21 +84,14 @@ static int see_agent(void *userdata, const struct store_agent *agent)
         char host_id[ID_TEXT_MAX];
 
         id_format(&agent->host, host_id);
-        if (list->more || strcmp(host_id, list->page->after) <= 0)
-                return 0;
         if (topology_find_host(topology, &agent->host, &host) < 0)
                 host = TOPOLOGY_NONE;
         if (list->cluster != TOPOLOGY_NONE &&
                 (host == TOPOLOGY_NONE || !topology_host_in(topology, host, list->cluster)))
                 return 0;
-        if (json_array_size(list->agents) == list->page->limit) {
-                list->more = true;
+        if (!api_page_takes(&list->page, host_id))
                 return 0;
-        }
-        memcpy(list->last, host_id, sizeof(host_id));
-        return json_array_append_new(list->agents, describe(list, agent, host, host_id)) < 0
-                       ? -ENOMEM
-                       : 0;
+        return api_page_add(&list->page, host_id, describe(list, agent, host, host_id));
 }
 
 static int find_cluster(const struct query *query, const struct api_request *request,
@@ -123,11 +116,10 @@ int api_agents(struct store_reader *reader, const struct api_request *request,
         struct api_response *response)
 {
         CLEANUP(query) struct query *query = NULL;
-        struct api_page page;
-        struct list list = {.page = &page};
+        struct list list = {.request = request};
         int r;
 
-        r = api_parse_page(request, response, &page);
+        r = api_parse_page(request, response, &list.page);
         if (r != 0)
                 return r < 0 ? r : 0;
         r = query_open(reader, request->now_us, request->deadline_us, &query);
@@ -137,14 +129,7 @@ int api_agents(struct store_reader *reader, const struct api_request *request,
         r = find_cluster(query, request, response, &list.cluster);
         if (r != 0)
                 return r < 0 ? r : 0;
-
-        list.agents = json_array();
+        list.page.rows = json_array();
         r = store_read_agents(reader, see_agent, &list);
-        if (r < 0) {
-                json_decref(list.agents);
-                return r;
-        }
-        return api_json(response, 200,
-                json_pack("{s:o, s:s?}", "agents", list.agents, "cursor",
-                        list.more ? list.last : NULL));
+        return api_page_answer(&list.page, r, "agents", response);
 }

@@ -216,3 +216,30 @@ int api_parse_page(
         *ret = (struct api_page){.limit = (uint32_t)limit, .after = after ? after : ""};
         return 0;
 }
+
+bool api_page_takes(struct api_page *page, const char *key)
+{
+        if (page->more || strcmp(key, page->after) <= 0)
+                return false;
+        page->more = json_array_size(page->rows) == page->limit;
+        return !page->more;
+}
+
+int api_page_add(struct api_page *page, const char *key, json_t *row)
+{
+        snprintf(page->last, sizeof(page->last), "%s", key);
+        return json_array_append_new(page->rows, row) < 0 ? -ENOMEM : 0;
+}
+
+int api_page_answer(struct api_page *page, int r, const char *name, struct api_response *response)
+{
+        json_t *rows = page->rows;
+
+        page->rows = NULL;
+        if (r < 0) {
+                json_decref(rows);
+                return r;
+        }
+        return api_json(response, 200,
+                json_pack("{s:o, s:s?}", name, rows, "cursor", page->more ? page->last : NULL));
+}

@@ -26,6 +26,8 @@ struct api_parameter {
 };
 
 struct metrics;
+struct election_result;
+struct roll;
 
 struct api_request {
         const char *method, *path;
@@ -36,11 +38,14 @@ struct api_request {
         const uint8_t *body;
         size_t body_size;
         enum api_role role;
-        struct id host;          /* of an agent's token */
-        bool elected;            /* an agent's: it is to sample its cluster */
+        struct id host; /* of an agent's token */
+        /* An agent's, that asks for its plan: the clusters that it is to sample; NULL: it is not.
+         */
+        const struct election_result *elected;
         int64_t now_us;          /* Unix time at receipt */
         uint64_t deadline_us;    /* CLOCK_MONOTONIC */
         struct metrics *metrics; /* the collector's own counters */
+        struct roll *roll;       /* of the agents heard; NULL: none is kept */
 };
 
 /* Filled by a handler; body belongs to the response, freed by api_response_done. */
@@ -114,11 +119,21 @@ int api_parse_id(const struct api_request *request, struct api_response *respons
 struct api_page {
         uint32_t limit;    /* 1..1000 */
         const char *after; /* "" on the first page; belongs to the request */
+        /* For rows that come in the order of their keys. */
+        json_t *rows;
+        char last[ID_TEXT_MAX]; /* key of the last one that found room */
+        bool more;
 };
 #define API_PAGE_DEFAULT 100u
 #define API_PAGE_MAX 1000u
 int api_parse_page(
         const struct api_request *request, struct api_response *response, struct api_page *ret);
+/* Whether the row of @key, the next in order, is on the page. */
+bool api_page_takes(struct api_page *page, const char *key);
+/* Takes the reference. -ENOMEM. */
+int api_page_add(struct api_page *page, const char *key, json_t *row);
+/* {NAME: rows, "cursor": ...}; frees the rows when @r is an error, which is returned. */
+int api_page_answer(struct api_page *page, int r, const char *name, struct api_response *response);
 
 /* A read-only handler: runs on a worker thread with its own reader. 0 (response filled) or -errno.
  */

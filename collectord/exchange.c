@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "collectord/openapi.h"
+#include "collectord/voice.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 
@@ -52,16 +53,30 @@ static void count_refusal(struct exchange *exchange)
                 metrics_add(&exchange->service->metrics, forbidden, 1);
 }
 
-/* Without tokens an agent is known by its header. */
+/* An agent that asks for its plan has spoken, as with an upload. Without tokens it is known by its
+ * header. */
 static void check_election(struct exchange *exchange)
 {
         struct api_request *request = &exchange->request;
-        const char *text = api_header(request, "strata-host");
-        struct id host = request->host;
+        struct election_voice voice;
+        struct id host;
 
-        if (request->role != API_ROLE_AGENT && (!text || id_parse(text, &host) < 0))
+        if (exchange->route->read != api_plan || id_parse(api_path_tail(request), &host) < 0)
                 return;
-        request->elected = election_has_seat(exchange->service->election, &host);
+        if (request->role == API_ROLE_AGENT)
+                request->elected = &exchange->elected; /* for none, unless it says who it is */
+        if (!api_header(request, "strata-host"))
+                return;
+        if (voice_read(request, &exchange->response, &voice) != 0) {
+                exchange->answered = true;
+                return;
+        }
+        if (request->role == API_ROLE_AGENT ? !id_equal(&voice.host, &request->host)
+                                            : !id_equal(&voice.host, &host))
+                return;
+        election_hear(
+                exchange->service->election, &voice, clock_monotonic_us(), &exchange->elected);
+        request->elected = &exchange->elected;
 }
 
 static void check_caller(struct exchange *exchange)
@@ -80,7 +95,6 @@ static void check_caller(struct exchange *exchange)
                                 "this one is to '%s'",
                                 api_header(request, "host"));
         }
-        check_election(exchange);
 }
 
 static void find_route(struct exchange *exchange)
@@ -125,6 +139,7 @@ static void refuse_length(struct exchange *exchange)
 void exchange_begin(struct exchange *exchange, uint64_t content_length)
 {
         exchange->request.metrics = &exchange->service->metrics;
+        exchange->request.roll = exchange->service->roll;
         metrics_add(&exchange->service->metrics, requests, 1);
         if (exchange->service->stopping)
                 ANSWER(503, "the collector stops");
@@ -136,6 +151,8 @@ void exchange_begin(struct exchange *exchange, uint64_t content_length)
                 find_route(exchange);
         if (!exchange->answered)
                 check_route(exchange);
+        if (!exchange->answered)
+                check_election(exchange);
         if (!exchange->answered && content_length != EXCHANGE_LENGTH_UNKNOWN &&
                 content_length > ingest_body_max(exchange->route->action))
                 refuse_length(exchange);
@@ -296,8 +313,8 @@ static void run_check(struct job *job, void *state, bool hurry)
 {
         struct exchange *exchange = exchange_of(job);
 
-        (void)state, (void)hurry;
-        exchange->result = ingest_check(&exchange->request, exchange->route->action,
+        (void)hurry;
+        exchange->result = ingest_check(&exchange->request, exchange->route->action, state,
                 &exchange->response, &exchange->change);
         if (exchange->result < 0)
                 (void)api_problem_errno(&exchange->request, &exchange->response, exchange->result);

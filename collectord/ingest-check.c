@@ -9,6 +9,7 @@
 #include "lib/facts.h"
 #include "lib/plan.h"
 #include "lib/time.h"
+#include "collectord/voice.h"
 
 #define CONTENT_TYPE "application/vnd.strata.blocks"
 #define INTERVAL_MAX_US 86400000000ull /* a day; plans allow an hour */
@@ -34,42 +35,9 @@ static json_t *name_block(uint32_t index, const struct block_header *header)
                 header ? json_integer((json_int_t)header->sequence) : json_null());
 }
 
-static int read_number(const struct api_request *request, struct api_response *response,
-        const char *name, uint64_t fallback, uint64_t *ret)
-{
-        const char *text = api_header(request, name);
-        size_t length = text ? strlen(text) : 0;
-
-        *ret = fallback;
-        if (!text)
-                return 0;
-        if (length == 0 || length > 18 || strspn(text, "0123456789") != length)
-                return REFUSE(400, "the header %s must be a whole number, but is '%s'", name, text);
-        *ret = strtoull(text, NULL, 10);
-        return 0;
-}
-
-/* "diskstats, osd,ceph" has "ceph". */
-static bool list_has(const char *list, const char *word)
-{
-        size_t length = strlen(word);
-
-        while (list && *list) {
-                size_t n;
-
-                list += strspn(list, " ,");
-                n = strcspn(list, " ,");
-                if (n == length && memcmp(list, word, n) == 0)
-                        return true;
-                list += n;
-        }
-        return false;
-}
-
 static int read_headers(const struct api_request *request, struct api_response *response,
         struct ingest_change *change)
 {
-        const char *host = api_header(request, "strata-host");
         const char *type = api_header(request, "content-type");
         uint64_t sent_at_us;
         int r;
@@ -79,25 +47,25 @@ static int read_headers(const struct api_request *request, struct api_response *
         if (!type || strncmp(type, CONTENT_TYPE, strlen(CONTENT_TYPE)) != 0)
                 return REFUSE(415, "the Content-Type must be " CONTENT_TYPE ", but is '%s'",
                         type ? type : "");
-        if (!host)
-                return REFUSE(400, "the header Strata-Host is missing");
-        if (id_parse(host, &change->host) < 0 || id_is_zero(&change->host))
-                return REFUSE(400, "the header Strata-Host must be a UUID, but is '%s'", host);
+        r = voice_read(request, response, &change->voice);
+        if (r != 0)
+                return r;
+        change->host = change->voice.host;
         if (request->role == API_ROLE_AGENT && !id_equal(&request->host, &change->host)) {
                 metrics_add(request->metrics, rejected[METRICS_REASON_host], 1);
-                return REFUSE(403, "the token is another host's than Strata-Host says: '%s'", host);
+                return REFUSE(403, "the token is another host's than Strata-Host says: '%s'",
+                        api_header(request, "strata-host"));
         }
-        r = read_number(
+        r = voice_read_number(
                 request, response, "strata-plan-revision", UINT64_MAX, &change->agent_revision);
         if (r != 0)
                 return r;
-        r = read_number(request, response, "strata-backlog", 0, &change->update.backlog_rows);
+        r = voice_read_number(request, response, "strata-backlog", 0, &change->update.backlog_rows);
         if (r != 0)
                 return r;
-        r = read_number(request, response, "strata-sent-at", 0, &sent_at_us);
+        r = voice_read_number(request, response, "strata-sent-at", 0, &sent_at_us);
         if (r != 0)
                 return r;
-        change->able = list_has(api_header(request, "strata-sources"), source_name(SOURCE_CEPH));
         change->update.host = change->host;
         change->update.now_us = request->now_us;
         /* A clock of another millennium says nothing worth showing. */
@@ -174,9 +142,6 @@ static int check_block(const struct api_request *request, struct api_response *r
         if (r < 0)
                 return refuse_bytes(request, response, index, &block->header, r);
         block->bytes = bytes;
-        if ((block->header.source == SOURCE_OSD || block->header.source == SOURCE_CEPH) &&
-                !id_is_zero(&block->header.cluster))
-                change->cluster = block->header.cluster;
         return 0;
 }
 
@@ -241,8 +206,83 @@ static int read_json(const struct api_request *request, struct api_response *res
         return 0;
 }
 
-static int check_facts_json(const struct api_request *request, struct api_response *response,
-        struct ingest_change *change, const json_t *json)
+/* The facts of @host that the store has; NULL when there are none that can be read. */
+static int read_old_facts(struct store_reader *reader, const struct id *host, struct facts **ret)
+{
+        CLEANUP(str) char *text = NULL;
+        CLEANUP(str) char *message = NULL;
+        json_t *json;
+        int r;
+
+        *ret = NULL;
+        r = store_reader_begin(reader);
+        if (r == 0)
+                r = store_read_host_facts(reader, host, &text);
+        store_reader_end(reader);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        json = json_loads(text, 0, NULL);
+        r = facts_from_json(json, ret, &message);
+        json_decref(json);
+        return r == -EINVAL ? 0 : r;
+}
+
+static bool tells_cluster(const struct facts *facts, const struct id *fsid)
+{
+        for (size_t i = 0; i < facts->n_clusters; i++)
+                if (id_equal(&facts->clusters[i].fsid, fsid))
+                        return true;
+        return false;
+}
+
+/* Whether the agent could still ask the cluster; one that does not say may. */
+static bool could_tell(const struct election_voice *voice, const struct id *fsid)
+{
+        for (uint32_t i = 0; i < voice->n_clusters; i++)
+                if (id_is_zero(&voice->clusters[i]) || id_equal(&voice->clusters[i], fsid))
+                        return true;
+        return false;
+}
+
+/*
+ * An agent that starts, fails, or is no longer elected does not tell the cluster: what it told is
+ * kept and marked, so that no restart takes a cluster out of sight. The one elected is believed
+ * before.
+ */
+static int keep_clusters(
+        struct store_reader *reader, const struct election_voice *voice, struct facts *facts)
+{
+        CLEANUP(facts) struct facts *old = NULL;
+        struct facts_cluster *clusters;
+        int r;
+
+        for (size_t i = 0; i < facts->n_clusters; i++)
+                facts->clusters[i].kept = false;
+        if (!reader)
+                return 0;
+        r = read_old_facts(reader, &facts->host_id, &old);
+        if (r < 0 || !old || old->n_clusters == 0)
+                return r;
+        clusters = reallocarray(
+                facts->clusters, facts->n_clusters + old->n_clusters, sizeof(*clusters));
+        if (!clusters)
+                return -ENOMEM;
+        facts->clusters = clusters;
+        for (size_t i = 0; i < old->n_clusters && facts->n_clusters < FACTS_CLUSTERS_MAX; i++) {
+                const struct id *fsid = &old->clusters[i].fsid;
+
+                if (tells_cluster(facts, fsid) || !could_tell(voice, fsid))
+                        continue;
+                clusters[facts->n_clusters] = old->clusters[i];
+                clusters[facts->n_clusters++].kept = true;
+                /* Moved, not copied. */
+                old->clusters[i] = (struct facts_cluster){0};
+        }
+        return 0;
+}
+
+static int check_facts_json(const struct api_request *request, struct store_reader *reader,
+        struct api_response *response, struct ingest_change *change, const json_t *json)
 {
         CLEANUP(facts) struct facts *facts = NULL;
         CLEANUP(str) char *message = NULL;
@@ -256,8 +296,9 @@ static int check_facts_json(const struct api_request *request, struct api_respon
                 return r;
         if (!id_equal(&facts->host_id, &change->host))
                 return REFUSE(400, "host_id is another than the one in the path");
-        if (facts->n_clusters > 0)
-                change->cluster = facts->clusters[0].fsid;
+        r = keep_clusters(reader, &change->voice, facts);
+        if (r < 0)
+                return r;
         r = facts_to_json(facts, &canonical);
         if (r < 0)
                 return r;
@@ -266,8 +307,8 @@ static int check_facts_json(const struct api_request *request, struct api_respon
         return change->json ? 0 : -ENOMEM;
 }
 
-static int check_facts(const struct api_request *request, struct api_response *response,
-        struct ingest_change *change)
+static int check_facts(const struct api_request *request, struct store_reader *reader,
+        struct api_response *response, struct ingest_change *change)
 {
         json_t *json;
         int r;
@@ -277,10 +318,13 @@ static int check_facts(const struct api_request *request, struct api_response *r
                 return r;
         if (request->role == API_ROLE_AGENT && !id_equal(&request->host, &change->host))
                 return REFUSE(403, "the token is another host's than the path says");
+        r = api_header(request, "strata-host") ? voice_read(request, response, &change->voice) : 0;
+        if (r != 0)
+                return r;
         r = read_json(request, response, &json);
         if (r != 0)
                 return r;
-        r = check_facts_json(request, response, change, json);
+        r = check_facts_json(request, reader, response, change, json);
         json_decref(json);
         return r;
 }
@@ -328,11 +372,16 @@ static int check_plan_json(const struct api_request *request, struct api_respons
                 json_object_del(json, "revision");
                 json_object_del(json, "host");
                 json_object_del(json, "of");
+                json_object_del(json, "agents");
         }
         /* A slip of the pen must not put the built-in plan in place of the one that was meant. */
         if (find_unknown(json))
                 return REFUSE(
                         400, "a plan has no member '%s'; it has: sources", find_unknown(json));
+        if (json_object_get(json_object_get(json_object_get(json, "sources"), "ceph"), "clusters"))
+                return REFUSE(400,
+                        "sources.ceph.clusters is not for you to set: the collector elects "
+                        "an agent for each cluster");
         default_ceph(json);
         r = plan_from_json(json, &plan, &message);
         if (r == -EINVAL)
@@ -365,14 +414,14 @@ static int check_plan(const struct api_request *request, struct api_response *re
 }
 
 int ingest_check(const struct api_request *request, enum route_action action,
-        struct api_response *response, struct ingest_change *ret)
+        struct store_reader *reader, struct api_response *response, struct ingest_change *ret)
 {
         *ret = (struct ingest_change){.action = action};
         switch (action) {
         case ROUTE_PUT_BLOCKS:
                 return check_blocks(request, response, ret);
         case ROUTE_PUT_FACTS:
-                return check_facts(request, response, ret);
+                return check_facts(request, reader, response, ret);
         default:
                 return check_plan(request, response, ret);
         }

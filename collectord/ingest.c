@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_MIN_US 15000000ull /* an elected agent may be silent for this long */
-#define PATIENCE_INTERVALS 3u
+#include "collectord/roll.h"
+#include "lib/log.h"
 
 void ingest_change_done(struct ingest_change *change)
 {
@@ -115,30 +115,38 @@ static int write_answer(
         return n < 0 ? -ENOMEM : api_text(response, 200, text, (size_t)n);
 }
 
+static void watch_clones(const struct ingest_change *change, const struct api_request *request)
+{
+        bool news = false;
+        char host[ID_TEXT_MAX];
+
+        if (!request->roll)
+                return;
+        for (uint32_t i = 0; i < change->n_blocks; i++)
+                news |= roll_hear(request->roll, &change->host, &change->blocks[i].header.boot,
+                        change->blocks[i].header.last_us);
+        if (news)
+                log_warning(
+                        "host %s is two machines that take turns, cloned with their machine id: "
+                        "their samples mix. Give one of them a host_id of its own",
+                        id_format(&change->host, host));
+        metrics_set(request->metrics, agents, roll_count(request->roll));
+}
+
 static int answer_blocks(struct ingest_change *change, const struct api_request *request,
         struct api_response *response, struct plan_list *plans, struct election *election,
         uint64_t monotonic_us)
 {
-        uint64_t patience_us = PATIENCE_INTERVALS * plan_list_ceph_interval(plans, &change->host);
-        bool elected = false;
+        struct election_result elected;
         json_t *plan = NULL;
         int r;
 
-        if (patience_us < PATIENCE_MIN_US)
-                patience_us = PATIENCE_MIN_US;
         count_blocks(change, request->metrics);
-        r = election_learn(election, &change->host, &change->cluster);
-        if (r >= 0)
-                r = election_hear(
-                        election, &change->host, change->able, monotonic_us, patience_us, &elected);
-        /* One agent too many: it is served, but never elected. */
-        if (r < 0 && r != -ENOSPC)
-                return r;
+        watch_clones(change, request);
+        election_hear(election, &change->voice, monotonic_us, &elected);
         metrics_set(request->metrics, elections, election_count_changes(election));
-        metrics_set(request->metrics, agents, election_count_agents(election));
-
-        if (plan_list_revision(plans, &change->host, elected) != change->agent_revision) {
-                r = plan_list_effective(plans, &change->host, elected, &plan);
+        if (plan_list_revision(plans, &change->host, &elected) != change->agent_revision) {
+                r = plan_list_effective(plans, &change->host, &elected, &plan);
                 if (r < 0)
                         return r;
         }
@@ -171,16 +179,11 @@ int ingest_answer(struct ingest_change *change, const struct api_request *reques
         struct api_response *response, struct plan_list *plans, struct election *election,
         uint64_t monotonic_us)
 {
-        int r;
-
         switch (change->action) {
         case ROUTE_PUT_BLOCKS:
                 return answer_blocks(change, request, response, plans, election, monotonic_us);
         case ROUTE_PUT_FACTS:
                 metrics_add(request->metrics, facts, 1);
-                r = election_learn(election, &change->host, &change->cluster);
-                if (r < 0 && r != -ENOSPC)
-                        return r;
                 return api_text(response, 204, NULL, 0);
         default:
                 metrics_add(request->metrics, plans, 1);

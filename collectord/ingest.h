@@ -33,8 +33,7 @@ struct ingest_change {
         uint32_t n_blocks;
         struct store_agent_update update;
         uint64_t agent_revision; /* the plan's, as the agent has it */
-        bool able;               /* the agent has the `ceph` source */
-        struct id cluster;       /* that the agent belongs to, or zero */
+        struct election_voice voice;
         /* facts, plan */
         char *json;
         /* filled by ingest_apply */
@@ -47,9 +46,10 @@ void ingest_change_done(struct ingest_change *change);
 /* The largest body that the action takes; 0 for none. */
 size_t ingest_body_max(enum route_action action);
 
-/* Reads and checks headers and body. 1: refused, the response says why. -ENOMEM. */
+/* Reads and checks headers and body; @reader is the thread's (NULL: no facts of before are kept). 1: refused, the response says why.
+ * -ENOMEM, or what reading the store gives. */
 int ingest_check(const struct api_request *request, enum route_action action,
-        struct api_response *response, struct ingest_change *ret);
+        struct store_reader *reader, struct api_response *response, struct ingest_change *ret);
 /* Puts the change into the open transaction. 1: refused, undo it; < 0: the transaction is lost. */
 int ingest_apply(struct ingest_change *change, const struct api_request *request,
         struct api_response *response, struct store *store);

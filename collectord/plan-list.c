@@ -9,7 +9,6 @@
 struct entry {
         struct id host; /* zero is "*" */
         uint64_t revision;
-        uint64_t ceph_interval_us;
         char *json;
 };
 
@@ -41,13 +40,43 @@ int plan_load(const char *text, uint64_t revision, json_t **ret)
         return 0;
 }
 
-void plan_make_effective(json_t *plan, bool elected)
+/* FNV-1a, in any order of the clusters; never 0 when there are some. */
+static uint64_t hash_clusters(const struct election_result *elected)
+{
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < elected->n_clusters; i++) {
+                uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+                for (size_t k = 0; k < sizeof(struct id); k++)
+                        hash = (hash ^ elected->clusters[i].bytes[k]) * UINT64_C(0x100000001b3);
+                sum += hash;
+        }
+        sum = (sum ^ sum >> 32) & ((1u << PLAN_ELECTED_BITS) - 1);
+        return elected->n_clusters > 0 && sum == 0 ? 1 : sum;
+}
+
+uint64_t plan_effective_revision(uint64_t revision, const struct election_result *elected)
+{
+        return revision << PLAN_ELECTED_BITS | hash_clusters(elected);
+}
+
+void plan_make_effective(json_t *plan, const struct election_result *elected)
 {
         json_t *ceph = json_object_get(json_object_get(plan, "sources"), source_name(SOURCE_CEPH));
         json_int_t revision = json_integer_value(json_object_get(plan, "revision"));
+        json_t *list = json_array();
 
-        if (!elected && ceph)
+        for (uint32_t i = 0; i < elected->n_clusters; i++) {
+                const struct id *id = &elected->clusters[i];
+                char text[ID_TEXT_MAX];
+
+                json_array_append_new(list,
+                        json_string(id_is_zero(id) ? PLAN_CLUSTER_UNKNOWN : id_format(id, text)));
+        }
+        if (elected->n_clusters == 0 && ceph)
                 json_object_set_new(ceph, "enabled", json_false());
+        json_object_set_new(ceph, "clusters", list);
         json_object_set_new(plan, "revision",
                 json_integer((json_int_t)plan_effective_revision((uint64_t)revision, elected)));
 }
@@ -78,24 +107,6 @@ static const struct entry *entry_of(const struct plan_list *list, const struct i
         if (!found)
                 at = find_entry(list, &everybody, &found);
         return found ? &list->entries[at] : NULL;
-}
-
-static int ceph_interval(const char *text, uint64_t *ret_us)
-{
-        CLEANUP(plan) struct plan plan = {0};
-        CLEANUP(str) char *message = NULL;
-        json_t *json;
-        int r;
-
-        r = plan_load(text, 0, &json);
-        if (r < 0)
-                return r;
-        r = plan_from_json(json, &plan, &message);
-        json_decref(json);
-        if (r < 0)
-                return r;
-        *ret_us = plan.sources[SOURCE_CEPH].interval_us;
-        return 0;
 }
 
 static int insert_entry(struct plan_list *list, size_t at, const struct entry *entry)
@@ -135,9 +146,6 @@ int plan_list_put(
                         remove_entry(list, at);
                 return 0;
         }
-        r = ceph_interval(json, &entry.ceph_interval_us);
-        if (r < 0)
-                return r;
         entry.json = strdup(json);
         if (!entry.json)
                 return -ENOMEM;
@@ -182,24 +190,30 @@ struct plan_list *plan_list_free(struct plan_list *list)
         return NULL;
 }
 
-uint64_t plan_list_revision(const struct plan_list *list, const struct id *host, bool elected)
+uint64_t plan_list_stored_revision(const struct plan_list *list, const struct id *host)
 {
         const struct entry *entry = entry_of(list, host);
 
-        return plan_effective_revision(entry ? entry->revision : 0, elected);
+        return entry ? entry->revision : 0;
 }
 
-uint64_t plan_list_ceph_interval(const struct plan_list *list, const struct id *host)
+bool plan_list_has(const struct plan_list *list, const struct id *host)
 {
-        const struct entry *entry = entry_of(list, host);
-        CLEANUP(plan) struct plan plan;
+        static const struct id everybody;
+        bool found;
 
-        plan_init(&plan);
-        return entry ? entry->ceph_interval_us : plan.sources[SOURCE_CEPH].interval_us;
+        (void)find_entry(list, host ? host : &everybody, &found);
+        return found;
 }
 
-int plan_list_effective(
-        const struct plan_list *list, const struct id *host, bool elected, json_t **ret)
+uint64_t plan_list_revision(
+        const struct plan_list *list, const struct id *host, const struct election_result *elected)
+{
+        return plan_effective_revision(plan_list_stored_revision(list, host), elected);
+}
+
+int plan_list_effective(const struct plan_list *list, const struct id *host,
+        const struct election_result *elected, json_t **ret)
 {
         const struct entry *entry = entry_of(list, host);
         json_t *plan;

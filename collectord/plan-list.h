@@ -4,7 +4,8 @@
  * which revision. An agent follows its own plan, else that of "*", else the built-in one.
  *
  * In a stored plan `ceph` enabled means: on the elected agent. So what an agent gets depends on
- * the election, and its revision must too: it is twice the stored one, plus one for the elected.
+ * the election, and its revision must too: the stored one, and behind it 24 bits of a hash of the
+ * clusters that it is elected for (0: none).
  */
 
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 
 #include "lib/cleanup.h"
 #include "lib/id.h"
+#include "collectord/election.h"
 #include "collectord/store.h"
 
 struct plan_list;
@@ -27,12 +29,15 @@ DEFINE_CLEANUP(plan_list, struct plan_list *, plan_list_free)
 int plan_list_put(
         struct plan_list *list, const struct id *host, const char *json, uint64_t revision);
 
-uint64_t plan_list_revision(const struct plan_list *list, const struct id *host, bool elected);
-/* Of the `ceph` source in the plan of @host. */
-uint64_t plan_list_ceph_interval(const struct plan_list *list, const struct id *host);
-/* The plan as it is sent to the agent of @host. */
-int plan_list_effective(
-        const struct plan_list *list, const struct id *host, bool elected, json_t **ret);
+/* As stored. */
+uint64_t plan_list_stored_revision(const struct plan_list *list, const struct id *host);
+/* Whether @host (NULL: "*") has a plan of its own. */
+bool plan_list_has(const struct plan_list *list, const struct id *host);
+/* The plan as it is sent to the agent of @host, and its revision alone. */
+uint64_t plan_list_revision(
+        const struct plan_list *list, const struct id *host, const struct election_result *elected);
+int plan_list_effective(const struct plan_list *list, const struct id *host,
+        const struct election_result *elected, json_t **ret);
 
 /* ---- the same on one plan's text, for handlers with a reader ---- */
 
@@ -41,13 +46,11 @@ int plan_default(json_t **ret);
 /* A stored text as JSON with @revision in it. */
 int plan_load(const char *text, uint64_t revision, json_t **ret);
 /* Turns a stored plan into what an agent gets. */
-void plan_make_effective(json_t *plan, bool elected);
-static inline uint64_t plan_effective_revision(uint64_t revision, bool elected)
-{
-        return revision * 2 + elected;
-}
+void plan_make_effective(json_t *plan, const struct election_result *elected);
+uint64_t plan_effective_revision(uint64_t revision, const struct election_result *elected);
+#define PLAN_ELECTED_BITS 24
 /* What stands in the list of agents for a revision that an agent says it has. */
 static inline uint64_t plan_stored_revision(uint64_t effective)
 {
-        return effective / 2;
+        return effective >> PLAN_ELECTED_BITS;
 }

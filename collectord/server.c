@@ -26,7 +26,7 @@
 /* The headers that the API reads; anything else is not looked at. */
 static const char *const header_names[] = {"authorization", "host", "content-type", "if-none-match",
         "strata-host", "strata-plan-revision", "strata-sent-at", "strata-backlog",
-        "strata-sources"};
+        "strata-sources", "strata-clusters", "strata-interval"};
 #define N_HEADERS (sizeof(header_names) / sizeof(header_names[0]))
 
 /*

@@ -2,6 +2,7 @@
 /* What service.c (its life) and exchange.c (the way of a request) share. */
 
 #include "collectord/auth.h"
+#include "collectord/roll.h"
 #include "collectord/service.h"
 #include "collectord/web-files.h"
 
@@ -9,12 +10,14 @@ struct service {
         const struct collector_config *config;
         struct store *store;
         struct store_reader *readers[COLLECTOR_THREADS_MAX];
+        struct store_reader *check_reader;
         struct workers *queries; /* with a reader each */
         struct workers *checks;  /* of what agents send */
         struct auth *auth;       /* NULL: whoever reaches us may do everything */
         struct web_files *files;
         struct plan_list *plans;
         struct election *election;
+        struct roll *roll;
         sd_event_source *query_source, *check_source, *commit_source, *retain_source;
         struct exchange *changes, **changes_end; /* checked, waiting for the commit */
         size_t n_changes;

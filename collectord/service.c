@@ -15,7 +15,6 @@
 #define RETAIN_BLOCKS 200u       /* a step: a few milliseconds */
 #define RETAIN_PAUSE_US 100000ull
 #define RETAIN_INTERVAL_US 60000000ull
-#define SEAT_PATIENCE_US 15000000ull
 #define DAY_US (INT64_C(86400) * 1000000)
 #define TIMER_ACCURACY_US 1000ull
 
@@ -164,60 +163,26 @@ static int add_sources(struct service *service, sd_event *event)
                 RETAIN_PAUSE_US, TIMER_ACCURACY_US, on_retain, service);
 }
 
-struct incumbents {
-        struct service *service;
-        struct {
-                struct id cluster, host;
-                int64_t updated_us;
-        } newest[64];
-        size_t n;
-};
-
-/* Facts with clusters come from an agent that was elected: the newest of each cluster still is. */
+/* Facts of a cluster, unless they are old ones that were kept, come from the elected agent. */
 static int see_facts(void *userdata, const struct store_facts *stored)
 {
-        struct incumbents *incumbents = userdata;
+        struct election_voice voice = {
+                .host = stored->host, .interval_us = ELECTION_INTERVAL_DEFAULT_US};
         CLEANUP(facts) struct facts *facts = NULL;
         CLEANUP(str) char *message = NULL;
+        struct election_result elected;
         json_t *json = json_loads(stored->json, 0, NULL);
-        size_t i = 0;
         int r;
 
         r = json ? facts_from_json(json, &facts, &message) : -EBADMSG;
         json_decref(json);
         if (r == -ENOMEM)
                 return r;
-        if (r < 0 || facts->n_clusters == 0)
-                return 0;
-        while (i < incumbents->n &&
-                !id_equal(&incumbents->newest[i].cluster, &facts->clusters[0].fsid))
-                i++;
-        if (i == sizeof(incumbents->newest) / sizeof(incumbents->newest[0]))
-                return 0;
-        if (i == incumbents->n || stored->updated_us > incumbents->newest[i].updated_us) {
-                incumbents->newest[i].cluster = facts->clusters[0].fsid;
-                incumbents->newest[i].host = stored->host;
-                incumbents->newest[i].updated_us = stored->updated_us;
-        }
-        incumbents->n += i == incumbents->n;
-        r = election_learn(incumbents->service->election, &stored->host, &facts->clusters[0].fsid);
-        return r == -ENOSPC ? 0 : r;
-}
-
-/* A restart of the collector is no reason to move a seat. */
-static int seat_incumbents(struct service *service, struct store_reader *reader)
-{
-        struct incumbents incumbents = {.service = service};
-        int r;
-
-        r = store_read_facts(reader, see_facts, &incumbents);
-        for (size_t i = 0; i < incumbents.n && r >= 0; i++) {
-                bool elected;
-
-                r = election_hear(service->election, &incumbents.newest[i].host, true,
-                        clock_monotonic_us(), SEAT_PATIENCE_US, &elected);
-        }
-        return r < 0 ? r : 0;
+        for (size_t i = 0; r >= 0 && i < facts->n_clusters; i++)
+                if (!facts->clusters[i].kept && voice.n_clusters < PLAN_CLUSTERS_MAX)
+                        voice.clusters[voice.n_clusters++] = facts->clusters[i].fsid;
+        election_hear(userdata, &voice, clock_monotonic_us(), &elected);
+        return 0;
 }
 
 const char *service_web_folder(const struct service *service)
@@ -244,6 +209,8 @@ static int open_parts(struct service *service, char **ret_message)
         r = store_set_limit(service->store, config->store_max);
         for (uint64_t i = 0; i < config->query_threads && r >= 0; i++)
                 r = store_reader_open(config->store_folder, &service->readers[i]);
+        if (r == 0)
+                r = store_reader_open(config->store_folder, &service->check_reader);
         if (r < 0)
                 return r;
         r = plan_list_new(service->readers[0], &service->plans);
@@ -252,7 +219,11 @@ static int open_parts(struct service *service, char **ret_message)
         r = election_new(&service->election);
         if (r < 0)
                 return r;
-        return seat_incumbents(service, service->readers[0]);
+        r = roll_new(&service->roll);
+        if (r < 0)
+                return r;
+        /* A restart of the collector is no reason to move a seat. */
+        return store_read_facts(service->readers[0], see_facts, service->election);
 }
 
 static int start_workers(struct service *service)
@@ -263,7 +234,8 @@ static int start_workers(struct service *service)
                 QUERIES_WAITING_MAX, &service->queries);
         if (r < 0)
                 return r;
-        return workers_new(1, NULL, CHECKS_WAITING_MAX, &service->checks);
+        return workers_new(
+                1, (void *const *)&service->check_reader, CHECKS_WAITING_MAX, &service->checks);
 }
 
 int service_new(sd_event *event, const struct collector_config *config, struct service **ret,
@@ -309,9 +281,11 @@ struct service *service_free(struct service *service)
         workers_free(service->checks);
         for (size_t i = 0; i < COLLECTOR_THREADS_MAX; i++)
                 store_reader_close(service->readers[i]);
+        store_reader_close(service->check_reader);
         store_close(service->store);
         plan_list_free(service->plans);
         election_free(service->election);
+        roll_free(service->roll);
         web_files_free(service->files);
         auth_free(service->auth);
         free(service);

@@ -50,6 +50,7 @@ struct exchange {
         /* ---- private ---- */
         const struct route *route;
         struct ingest_change change;
+        struct election_result elected;
         struct job job;
         int result;
         uint8_t *body;

@@ -21,6 +21,7 @@ enum read_statement {
         FIND_BEFORE,
         FIND_BLOCKS,
         ALL_FACTS,
+        HOST_FACTS,
         FACTS_VERSION,
         ALL_AGENTS,
         ALL_STREAMS,
@@ -43,6 +44,7 @@ static const char *const read_sql[N_STATEMENTS] = {
                         "first_us BETWEEN ?2 AND ?4 AND (last_us >= ?3 OR id = ?5) "
                         "ORDER BY first_us",
         [ALL_FACTS] = "SELECT host, updated_us, json FROM facts ORDER BY host",
+        [HOST_FACTS] = "SELECT json FROM facts WHERE host = ?1",
         [FACTS_VERSION] = "SELECT value FROM meta WHERE key = 'facts_version'",
         [ALL_AGENTS] = "SELECT agent.host, first_seen_us, last_seen_us, clock_offset_us, "
                        "plan_revision, backlog_rows, ifnull(sum(total_blocks), 0), "
@@ -285,6 +287,21 @@ int store_read_facts(struct store_reader *reader, store_facts_function function,
                         return r;
         }
         return r;
+}
+
+int store_read_host_facts(struct store_reader *reader, const struct id *host, char **ret_json)
+{
+        CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[HOST_FACTS];
+        const char *text;
+        int r;
+
+        store_bind_id(statement, 1, host);
+        r = next_row(reader, statement);
+        if (r <= 0)
+                return r == 0 ? -ENOENT : r;
+        text = (const char *)sqlite3_column_text(statement, 0);
+        *ret_json = text ? strdup(text) : NULL;
+        return *ret_json ? 0 : -ENOMEM;
 }
 
 int store_read_facts_version(struct store_reader *reader, uint64_t *ret)

@@ -43,13 +43,8 @@ static const char *const write_sql[N_WRITE_STATEMENTS] = {
         [WRITE_PUT_AGENT] = "INSERT INTO agent VALUES (?1, ?2, ?2, ?3, ?4, ?5) ON CONFLICT(host) "
                             "DO UPDATE SET last_seen_us = ?2, clock_offset_us = "
                             "ifnull(?3, clock_offset_us), plan_revision = ?4, backlog_rows = ?5",
-        /* An agent that starts, or is no longer elected, tells no clusters: those it told stay, so
-         * that a restart takes no cluster out of sight. The freshest host is believed anyway. */
         [WRITE_PUT_FACTS] = "INSERT INTO facts VALUES (?1, ?2, ?3) ON CONFLICT(host) DO UPDATE SET "
-                            "updated_us = ?2, json = iif(json_valid(?3) AND json_valid(json) AND "
-                            "json_array_length(?3, '$.clusters') = 0 AND "
-                            "json_array_length(json, '$.clusters') > 0, json_set(?3, '$.clusters', "
-                            "json_extract(json, '$.clusters')), ?3) WHERE json <> ?3",
+                            "updated_us = ?2, json = ?3 WHERE json <> ?3",
         [WRITE_COUNT_FACTS] = "UPDATE meta SET value = value + 1 WHERE key = 'facts_version'",
         [WRITE_NEXT_REVISION] = "UPDATE meta SET value = value + 1 WHERE key = 'plan_revision' "
                                 "RETURNING value",

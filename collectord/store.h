@@ -82,7 +82,7 @@ struct store_agent_update {
 };
 int store_put_agent(struct store *store, const struct store_agent_update *update);
 
-/* @json: canonical text of lib/facts.h. */
+/* @json: text of lib/facts.h, opaque here. */
 int store_put_facts(struct store *store, const struct id *host, const char *json, int64_t now_us);
 
 /* @host NULL is "*". @json NULL removes; -ENOENT when there is none. *ret_revision: the new,
@@ -120,6 +120,8 @@ struct store_facts {
 };
 typedef int (*store_facts_function)(void *userdata, const struct store_facts *facts);
 int store_read_facts(struct store_reader *reader, store_facts_function function, void *userdata);
+/* Of one host: *ret_json (freed by the caller) or -ENOENT. */
+int store_read_host_facts(struct store_reader *reader, const struct id *host, char **ret_json);
 /* Grows with every store_put_facts that changed something: a reader's key for its caches. */
 int store_read_facts_version(struct store_reader *reader, uint64_t *ret);
 

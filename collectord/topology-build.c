@@ -86,6 +86,8 @@ static int compare_candidates(const void *a, const void *b)
 
         if (order != 0)
                 return order;
+        if (x->facts->kept != y->facts->kept)
+                return x->facts->kept ? 1 : -1;
         if (x->ceph_last_us != y->ceph_last_us)
                 return x->ceph_last_us > y->ceph_last_us ? -1 : 1;
         return (y->updated_us > x->updated_us) - (y->updated_us < x->updated_us);

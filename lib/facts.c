@@ -76,6 +76,7 @@ static const struct field cluster_fields[] = {
         F(facts_cluster, name, TEXT, name),
         F(facts_cluster, health, TEXT, health),
         F(facts_cluster, release, TEXT, release),
+        F(facts_cluster, kept, BOOL, kept),
         REQUIRED(facts_cluster, mgr_stats_period, SECONDS, mgr_stats_period_us),
         LIST(facts_cluster, osds, LIST, FACTS_OSDS_MAX, &osd_shape),
         LIST(facts_cluster, pools, LIST, FACTS_POOLS_MAX, &pool_shape),

@@ -86,6 +86,7 @@ struct facts_cluster {
         size_t n_osds;
         struct facts_pool *pools;
         size_t n_pools;
+        bool kept; /* the collector's: the agent told it once, and no longer does */
 };
 
 struct facts {

@@ -31,7 +31,7 @@ static void check_body(
                 .metrics = &metrics};
         struct api_response response = {0};
         struct ingest_change change;
-        int r = ingest_check(&request, action, &response, &change);
+        int r = ingest_check(&request, action, NULL, &response, &change);
 
         /* Refused with a sentence, or ready to be stored; nothing in between. */
         assert(r == 0 || r == 1);

@@ -23,7 +23,7 @@ static const char good[] =
         "\"caches\":[\"sdc\"]},"
         "{\"name\":\"dm-3\",\"alias\":\"vg-osd\",\"kind\":\"dm\",\"parents\":[\"sda\",\"sdb\"]}],"
         "\"clusters\":[{\"fsid\":\"" FSID "\",\"name\":\"ceph\",\"health\":\"HEALTH_OK\","
-        "\"release\":\"16.2.15\",\"mgr_stats_period\":5.0,"
+        "\"release\":\"16.2.15\",\"mgr_stats_period\":5.0,\"kept\":false,"
         "\"osds\":[{\"id\":0,\"host\":\"node1\",\"device_class\":\"hdd\",\"up\":true,\"in\":true,"
         "\"rotational\":true,\"min_alloc_size\":4096,\"release\":\"16.2.15\",\"block\":[\"dm-3\"],"
         "\"db\":[],\"wal\":[]}],"

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "collectord/ingest.h"
+#include "collectord/roll.h"
 
 #define HOST "7d6f3c1e-93a4-4a34-8f0e-0c2f5a1d9b11"
 #define OTHER "1f0b7a52-5f6e-4c1d-a3b8-6b0d2c9e4f22"
@@ -29,7 +30,10 @@ struct fixture {
         struct block_encoder *encoder;
         uint8_t body[BODY_MAX];
         size_t size;
-        const char *sources, *revision, *token_host, *sent_at;
+        const char *sources, *clusters, *revision, *token_host, *sent_at;
+        struct roll *roll;
+        uint64_t boot;
+        int64_t age_us;
         uint64_t monotonic_us, interval_us;
 };
 
@@ -41,6 +45,8 @@ static int set_up(void **state)
         *state = f;
         strcpy(f->folder, "/tmp/strata-ingest-XXXXXX");
         f->sources = "diskstats,osd";
+        f->clusters = CLUSTER;
+        f->boot = 9;
         f->revision = "0";
         f->sent_at = "1796027577250000";
         f->monotonic_us = 1000 * SECOND;
@@ -48,7 +54,7 @@ static int set_up(void **state)
         if (!mkdtemp(f->folder) || store_open(f->folder, &f->store, &message) < 0 ||
                 store_reader_open(f->folder, &f->reader) < 0 ||
                 plan_list_new(f->reader, &f->plans) < 0 || election_new(&f->election) < 0 ||
-                block_encoder_new(&f->encoder) < 0)
+                roll_new(&f->roll) < 0 || block_encoder_new(&f->encoder) < 0)
                 return -1;
         return 0;
 }
@@ -62,6 +68,7 @@ static int tear_down(void **state)
         store_close(f->store);
         plan_list_free(f->plans);
         election_free(f->election);
+        roll_free(f->roll);
         block_encoder_free(f->encoder);
         snprintf(command, sizeof(command), "rm -r %s", f->folder);
         free(f);
@@ -74,14 +81,14 @@ static void add_block(struct fixture *f, const char *host, uint64_t sequence, ui
 {
         struct block_entity entity = {.name = "sda", .identity = "wwn:0x1"};
         struct block_column column = {.entity = 0, .metric = METRIC_DISK_WRITE_OPS};
-        int64_t times_us[] = {NOW - 2 * SECOND, NOW - SECOND};
+        int64_t times_us[] = {NOW - f->age_us - 2 * SECOND, NOW - f->age_us - SECOND};
         uint64_t values[] = {value, value + 8};
         struct block_rows rows = {
                 .header = {.source = (uint16_t)source,
                         .flags = flags,
                         .sequence = sequence,
                         .interval_us = f->interval_us,
-                        .boot.bytes = {9},
+                        .boot.bytes = {(uint8_t)f->boot},
                         .rows = 2,
                         .first_us = times_us[0],
                         .last_us = times_us[1]},
@@ -100,8 +107,6 @@ static void add_block(struct fixture *f, const char *host, uint64_t sequence, ui
                 rows.n_columns = 0;
         }
         id_parse(host, &rows.header.host);
-        if (source == SOURCE_OSD)
-                id_parse(CLUSTER, &rows.header.cluster);
         assert_int_equal(block_encode(f->encoder, &rows, &bytes, &size), 0);
         assert_true(f->size + size <= BODY_MAX);
         memcpy(f->body + f->size, bytes, size);
@@ -119,6 +124,7 @@ static unsigned send(struct fixture *f, enum route_action action, const char *me
                 {"strata-sent-at", f->sent_at},
                 {"strata-backlog", "42"},
                 {"strata-sources", f->sources},
+                {"strata-clusters", f->clusters},
         };
         struct api_request request = {
                 .method = method,
@@ -130,6 +136,7 @@ static unsigned send(struct fixture *f, enum route_action action, const char *me
                 .role = API_ROLE_LOCAL,
                 .now_us = NOW,
                 .metrics = &f->metrics,
+                .roll = f->roll,
         };
         struct api_response response = {0};
         struct ingest_change change;
@@ -140,7 +147,7 @@ static unsigned send(struct fixture *f, enum route_action action, const char *me
                 request.role = API_ROLE_AGENT;
                 id_parse(f->token_host, &request.host);
         }
-        r = ingest_check(&request, action, &response, &change);
+        r = ingest_check(&request, action, f->reader, &response, &change);
         assert_true(r >= 0);
         if (r == 0) {
                 assert_int_equal(store_begin(f->store), 0);
@@ -412,20 +419,20 @@ static void sends_the_plan_when_the_agent_has_another(void **state)
 static void turns_the_ceph_source_on_only_where_it_was_elected(void **state)
 {
         struct fixture *f = *state;
-        struct id other;
-        bool ceph = false, elected;
+        struct election_voice other = {.interval_us = 10 * SECOND, .n_clusters = 1};
+        struct election_result elected;
+        bool ceph = false;
         json_int_t on, off;
 
         f->sources = "diskstats, osd, ceph";
         on = answered_revision(f, 1, &ceph);
         assert_true(on > 0 && ceph);
         /* Another agent takes the seat while this one is silent. */
-        id_parse(OTHER, &other);
+        id_parse(OTHER, &other.host);
+        id_parse(CLUSTER, &other.clusters[0]);
         f->monotonic_us += 20 * SECOND;
-        assert_int_equal(
-                election_hear(f->election, &other, true, f->monotonic_us, 15 * SECOND, &elected),
-                0);
-        assert_true(elected);
+        election_hear(f->election, &other, f->monotonic_us, &elected);
+        assert_int_equal(elected.n_clusters, 1);
         f->revision = "1";
         off = answered_revision(f, 2, &ceph);
         assert_true(off >= 0 && off != on);
@@ -435,30 +442,65 @@ static void turns_the_ceph_source_on_only_where_it_was_elected(void **state)
         put_plan(f, "/api/v1/plans/*", "{\"sources\":{\"ceph\":{\"enabled\":false}}}", 200);
         ceph = true;
         assert_true(answered_revision(f, 3, &ceph) > 0);
-        assert_true(election_has_seat(f->election, &(struct id){{0}}) == false);
         assert_false(ceph);
 }
 
-static void learns_the_cluster_of_an_agent_from_its_osds(void **state)
+static void the_plan_names_the_clusters_that_the_agent_is_elected_for(void **state)
 {
         struct fixture *f = *state;
-        struct id host, other, cluster;
-        bool elected;
+        json_t *answer, *clusters;
+
+        f->sources = "ceph";
+        f->clusters = CLUSTER "!, unknown";
+        f->revision = "1";
+        add_block(f, HOST, 1, 5, SOURCE_OSD, 0);
+        assert_int_equal(send_blocks(f, &answer), 200);
+        clusters = json_object_get(
+                json_object_get(
+                        json_object_get(json_object_get(answer, "plan"), "sources"), "ceph"),
+                "clusters");
+        assert_int_equal(json_array_size(clusters), 2);
+        assert_string_equal(json_string_value(json_array_get(clusters, 0)), CLUSTER);
+        assert_string_equal(json_string_value(json_array_get(clusters, 1)), "unknown");
+        json_decref(answer);
+}
+
+static void refuses_clusters_that_are_none(void **state)
+{
+        static const char *const wrong[] = {"ceph", CLUSTER "!!", "!",
+                "unknown,unknown,unknown,unknown,unknown,unknown,unknown,unknown,unknown"};
+        struct fixture *f = *state;
+
+        f->sources = "ceph";
+        for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+                f->clusters = wrong[i];
+                add_block(f, HOST, 1, 5, SOURCE_DISKSTATS, 0);
+                assert_int_equal(send_blocks(f, NULL), 400);
+        }
+}
+
+static void notices_two_machines_with_one_host_id(void **state)
+{
+        /* A reboot, and what waited in the spool; then two kernels take turns. */
+        static const struct {
+                uint64_t boot;
+                int64_t age;
+                bool cloned;
+        } blocks[] = {{1, 90, false}, {2, 80, false}, {1, 85, false}, {2, 70, false},
+                {3, 60, false}, {3, 50, false}, {2, 75, false}, {2, 40, true}, {3, 30, true}};
+        struct fixture *f = *state;
+        struct id host;
 
         id_parse(HOST, &host);
-        id_parse(OTHER, &other);
-        id_parse(CLUSTER, &cluster);
-        f->sources = "osd,ceph";
-        add_block(f, HOST, 1, 5, SOURCE_OSD, 0);
-        assert_int_equal(send_blocks(f, NULL), 200);
-        assert_true(election_has_seat(f->election, &host));
-        election_learn(f->election, &other, &cluster);
-        election_hear(f->election, &other, true, f->monotonic_us, 15 * SECOND, &elected);
-        assert_false(elected);
-        cluster.bytes[0] ^= 1;
-        election_learn(f->election, &other, &cluster);
-        election_hear(f->election, &other, true, f->monotonic_us, 15 * SECOND, &elected);
-        assert_true(elected);
+        for (uint64_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
+                f->boot = blocks[i].boot;
+                f->age_us = blocks[i].age * SECOND;
+                add_block(f, HOST, 1 + i, 5, SOURCE_DISKSTATS, 0);
+                expect_accepted(f, 1, 0);
+                assert_int_equal(roll_is_cloned(f->roll, &host), blocks[i].cloned);
+        }
+        assert_int_equal(roll_count(f->roll), 1);
+        assert_false(roll_is_cloned(f->roll, &(struct id){{77}}));
 }
 
 static void refuses_a_plan_that_does_not_validate_and_keeps_the_old_one(void **state)
@@ -478,6 +520,58 @@ static void refuses_a_plan_that_does_not_validate_and_keeps_the_old_one(void **s
         assert_int_equal(revision, 1);
         assert_non_null(strstr(json, "\"5s\""));
         free(json);
+}
+
+/* The fsid's facts as stored: -1 not there, 0 told, 1 kept. */
+static int kept(struct fixture *f, const char *fsid)
+{
+        CLEANUP(str) char *text = NULL;
+        struct id host;
+        json_t *json, *clusters;
+        int result = -1;
+
+        id_parse(HOST, &host);
+        assert_int_equal(store_read_host_facts(f->reader, &host, &text), 0);
+        json = json_loads(text, 0, NULL);
+        clusters = json_object_get(json, "clusters");
+        for (size_t i = 0; i < json_array_size(clusters); i++) {
+                json_t *cluster = json_array_get(clusters, i);
+
+                if (strcmp(json_string_value(json_object_get(cluster, "fsid")), fsid) == 0)
+                        result = json_is_true(json_object_get(cluster, "kept"));
+        }
+        json_decref(json);
+        return result;
+}
+
+static void put_facts(struct fixture *f, const char *clusters)
+{
+        f->size = (size_t)snprintf((char *)f->body, BODY_MAX,
+                "{\"host_id\":\"" HOST "\",\"hostname\":\"node1\",\"devices\":[],"
+                "\"clusters\":[%s]}",
+                clusters);
+        assert_int_equal(send(f, ROUTE_PUT_FACTS, "PUT", "/api/v1/facts/" HOST, NULL), 204);
+}
+
+static void keeps_a_cluster_in_sight_while_its_agent_does_not_tell_it(void **state)
+{
+#define CLUSTER_JSON(fsid) "{\"fsid\":\"" fsid "\",\"name\":\"ceph\",\"mgr_stats_period\":5}"
+        struct fixture *f = *state;
+
+        f->sources = "ceph";
+        f->clusters = CLUSTER "," OTHER;
+        put_facts(f, CLUSTER_JSON(CLUSTER) "," CLUSTER_JSON(OTHER));
+        assert_int_equal(kept(f, CLUSTER), 0);
+        put_facts(f, ""); /* it starts */
+        assert_int_equal(kept(f, CLUSTER), 1);
+        assert_int_equal(kept(f, OTHER), 1);
+        put_facts(f, CLUSTER_JSON(CLUSTER)); /* the other one is slower, or dead */
+        assert_int_equal(kept(f, CLUSTER), 0);
+        assert_int_equal(kept(f, OTHER), 1);
+        f->clusters = CLUSTER; /* it is no longer configured */
+        put_facts(f, "");
+        assert_int_equal(kept(f, CLUSTER), 1);
+        assert_int_equal(kept(f, OTHER), -1);
 }
 
 static void stores_facts_of_the_host_in_the_path_only(void **state)
@@ -517,7 +611,10 @@ int main(void)
                 TEST(does_not_count_with_a_clock_of_another_millennium),
                 TEST(sends_the_plan_when_the_agent_has_another),
                 TEST(turns_the_ceph_source_on_only_where_it_was_elected),
-                TEST(learns_the_cluster_of_an_agent_from_its_osds),
+                TEST(the_plan_names_the_clusters_that_the_agent_is_elected_for),
+                TEST(refuses_clusters_that_are_none),
+                TEST(notices_two_machines_with_one_host_id),
+                TEST(keeps_a_cluster_in_sight_while_its_agent_does_not_tell_it),
                 TEST(refuses_a_plan_that_does_not_validate_and_keeps_the_old_one),
                 TEST(stores_facts_of_the_host_in_the_path_only),
         };

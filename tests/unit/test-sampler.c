@@ -23,25 +23,45 @@ static struct world {
         unsigned opens, closes, collects, rows, facts_calls;
         uint64_t cost_us;
         uint64_t facts_generation;
-        int64_t last_row_us, row_step_us;
+        int64_t first_row_us, last_row_us, row_step_us;
         uint64_t epoch;
-        sem_t gate; /* the waiting source collects when it may pass */
+        sem_t gate;       /* the waiting source collects when it may pass */
+        sem_t live, dead; /* the same for the clusters of these names */
+        unsigned cluster_rows[2];
         struct fixture fixture;
 } world;
 
 struct source {
-        int unused;
+        bool dead;
 };
 
 static int fake_open(const struct source_options *options, const struct source_report *report,
         struct source **ret)
 {
-        (void)options;
         (void)report;
         world.opens++;
         if (world.open_result < 0)
                 return world.open_result;
         *ret = calloc(1, sizeof(**ret));
+        (*ret)->dead = options->ceph_conf && strcmp(options->ceph_conf, "dead.conf") == 0;
+        return 0;
+}
+
+static int cluster_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
+{
+        (void)deadline_us;
+        sem_wait(source->dead ? &world.dead : &world.live);
+        if (source->dead)
+                return -ETIMEDOUT;
+        *ret = world.fixture.sample;
+        return 0;
+}
+
+static int cluster_add_facts(struct source *source, struct facts *facts)
+{
+        facts->clusters = calloc(1, sizeof(*facts->clusters));
+        facts->n_clusters = 1;
+        facts->clusters[0].fsid.bytes[0] = source->dead ? 2 : 1;
         return 0;
 }
 
@@ -98,9 +118,19 @@ static int class_get(enum source_id id, const struct source_class **ret)
                 .close = fake_close,
         };
 
-        if (id != SOURCE_DISKSTATS && id != SOURCE_OSD)
+        static const struct source_class cluster = {
+                .id = SOURCE_CEPH,
+                .may_wait = true,
+                .deadline_us = 2 * SECOND,
+                .open = fake_open,
+                .collect = cluster_collect,
+                .add_facts = cluster_add_facts,
+                .close = fake_close,
+        };
+
+        if (id != SOURCE_DISKSTATS && id != SOURCE_OSD && id != SOURCE_CEPH)
                 return -ENOENT;
-        *ret = id == SOURCE_OSD ? &waiting : &quick;
+        *ret = id == SOURCE_CEPH ? &cluster : id == SOURCE_OSD ? &waiting : &quick;
         return 0;
 }
 
@@ -114,6 +144,10 @@ static void on_row(void *userdata, const struct sampler_row *row)
 {
         (void)userdata;
         world.rows++;
+        if (row->source == SOURCE_CEPH)
+                world.cluster_rows[row->instance]++;
+        if (world.first_row_us == 0)
+                world.first_row_us = row->sample->time_us;
         world.row_step_us = row->sample->time_us - world.last_row_us;
         world.last_row_us = row->sample->time_us;
         world.epoch = row->epoch;
@@ -334,14 +368,14 @@ static void facts_are_asked_for_when_they_change_and_forgotten_with_the_source(v
         run(bench, 5);
         assert_int_equal(world.facts_calls, 1);
         assert_int_equal(sampler_get_facts_revision(bench->sampler), 1);
-        assert_non_null(sampler_get_facts(bench->sampler, SOURCE_DISKSTATS));
+        assert_non_null(sampler_get_facts(bench->sampler, SOURCE_DISKSTATS, 0));
         world.facts_generation++;
         run(bench, 5);
         assert_int_equal(world.facts_calls, 2);
         apply(bench, SOURCE_DISKSTATS, false);
         run(bench, 1);
         assert_int_equal(world.closes, 1);
-        assert_null(sampler_get_facts(bench->sampler, SOURCE_DISKSTATS));
+        assert_null(sampler_get_facts(bench->sampler, SOURCE_DISKSTATS, 0));
         assert_int_equal(sampler_get_facts_revision(bench->sampler), 3);
 }
 
@@ -416,6 +450,144 @@ static void a_source_that_never_comes_back_does_not_hold_up_the_end(void **state
         assert_ptr_equal(sampler_free(bench->sampler, 100000), bench->sampler);
 }
 
+/* A sampler of two clusters in place of the bench's, elected for those given. */
+static void begin_clusters(
+        struct bench *bench, const struct ceph_clusters *clusters, uint8_t first, uint8_t second)
+{
+        struct sampler_options options = {
+                .class_get = class_get,
+                .clock = look,
+                .row = on_row,
+                .counters = &bench->counters,
+                .clusters = clusters,
+                .allowed = {[SOURCE_CEPH] = true, [SOURCE_DISKSTATS] = true},
+        };
+
+        assert_null(sampler_free(bench->sampler, SECOND));
+        sem_init(&world.live, 0, 0);
+        sem_init(&world.dead, 0, 0);
+        assert_int_equal(sampler_new(&options, &bench->sampler), 0);
+        bench->plan.sources[SOURCE_CEPH].interval_us = SECOND;
+        bench->plan.n_clusters = 2;
+        bench->plan.clusters[0] = (struct id){{first}};
+        bench->plan.clusters[1] = (struct id){{second}};
+        apply(bench, SOURCE_CEPH, true);
+}
+
+static void expect_clusters(struct bench *bench, const char *expected)
+{
+        char text[SAMPLER_CLUSTERS_TEXT];
+
+        sampler_list_clusters(bench->sampler, text, sizeof(text));
+        assert_string_equal(text, expected);
+}
+
+#define LIVE "01000000-0000-0000-0000-000000000000"
+#define DEAD "02000000-0000-0000-0000-000000000000"
+
+static void a_dead_cluster_delays_no_other(void **state)
+{
+        static char live[] = "live.conf", dead[] = "dead.conf", name[] = "client.strata";
+        struct ceph_clusters clusters = {
+                {{dead, name, name, {{2}}}, {live, name, name, {{1}}}}, .n = 2};
+        struct bench *bench = *state;
+
+        begin_clusters(bench, &clusters, 1, 2);
+        run(bench, 1);
+        for (int i = 0; i < 20; i++) {
+                /* Nothing of the dead one comes back meanwhile. */
+                sem_post(&world.live);
+                wait_for_worker(bench);
+                run(bench, 1);
+                if (i == 0)
+                        expect_clusters(bench, DEAD "," LIVE);
+        }
+        assert_int_equal(world.cluster_rows[1], 20);
+        assert_int_equal(world.cluster_rows[0], 0);
+        assert_int_equal(bench->counters.skips, 20);
+        expect_clusters(bench, DEAD "!," LIVE); /* it is past its deadline */
+        sem_post(&world.dead);
+        sem_post(&world.live);
+        sem_post(&world.live);
+}
+
+static void a_cluster_that_it_is_not_elected_for_is_left_alone(void **state)
+{
+        static char live[] = "live.conf", dead[] = "dead.conf", name[] = "client.strata";
+        struct ceph_clusters clusters = {
+                {{dead, name, name, {{2}}}, {live, name, name, {{1}}}}, .n = 2};
+        struct bench *bench = *state;
+
+        begin_clusters(bench, &clusters, 1, 1);
+        for (int i = 0; i < 5; i++)
+                sem_post(&world.live);
+        run(bench, 1);
+        wait_for_worker(bench);
+        run(bench, 1);
+        assert_int_equal(world.opens, 1);
+        assert_int_equal(world.cluster_rows[0], 0);
+        assert_true(world.cluster_rows[1] > 0);
+}
+
+static void nothing_is_kept_of_a_cluster_before_it_is_elected_by_name(void **state)
+{
+        static char live[] = "live.conf", name[] = "client.strata";
+        struct ceph_clusters clusters = {{{live, name, name, {{0}}}}, .n = 1};
+        struct bench *bench = *state;
+
+        begin_clusters(bench, &clusters, 0, 0);
+        expect_clusters(bench, "unknown");
+        for (int i = 0; i < 20; i++)
+                sem_post(&world.live);
+        for (int i = 0; i < 3; i++) {
+                run(bench, 1);
+                wait_for_worker(bench);
+                run(bench, 0);
+        }
+        expect_clusters(bench, LIVE);
+        assert_int_equal(world.rows, 0);
+        assert_null(sampler_get_facts(bench->sampler, SOURCE_CEPH, 0));
+        bench->plan.clusters[0] = (struct id){{1}};
+        bench->plan.revision++;
+        apply(bench, SOURCE_CEPH, true);
+        run(bench, 1);
+        wait_for_worker(bench);
+        run(bench, 0);
+        assert_true(world.rows > 0);
+        assert_non_null(sampler_get_facts(bench->sampler, SOURCE_CEPH, 0));
+        assert_int_equal(world.opens, 1);
+}
+
+/* Each plan changes something else, also of the source that is watched. */
+static void a_hundred_plans_at_a_tenth_of_a_second_cost_no_tick(void **state)
+{
+        struct bench *bench = *state;
+        struct plan_source *disk = &bench->plan.sources[SOURCE_DISKSTATS];
+        static uint16_t metrics[] = {METRIC_DISK_READ_OPS};
+
+        disk->interval_us = SECOND / 10;
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 10);
+        for (int i = 0; i < 100; i++) {
+                /* Just before a tick, just after it, and while it is due. */
+                pass(i % 3 == 0 ? SECOND / 10 + 1000 : i % 3 == 1 ? SECOND / 10 - 1 : 1);
+                bench->plan.revision++;
+                disk->metrics = metrics;
+                disk->n_metrics = i % 2;
+                disk->count = i % 5 == 0 ? 1000 : 0;
+                disk->start_us = i % 4 == 0 ? world.realtime_us - SECOND : 0;
+                bench->plan.sources[SOURCE_OSD].interval_us = (uint64_t)(1 + i) * SECOND;
+                apply(bench, SOURCE_DISKSTATS, true);
+                run(bench, 1);
+        }
+        disk->metrics = NULL;
+        disk->n_metrics = 0;
+        assert_int_equal(bench->counters.ticks_missed, 0);
+        assert_int_equal(world.rows,
+                world.last_row_us / (SECOND / 10) - world.first_row_us / (SECOND / 10) + 1);
+        assert_true(world.rows >= 100);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -430,6 +602,10 @@ int main(void)
                 TEST(a_source_that_cannot_be_opened_is_tried_ever_less_often),
                 TEST(nothing_to_read_is_no_failure),
                 TEST(facts_are_asked_for_when_they_change_and_forgotten_with_the_source),
+                TEST(a_dead_cluster_delays_no_other),
+                TEST(a_cluster_that_it_is_not_elected_for_is_left_alone),
+                TEST(nothing_is_kept_of_a_cluster_before_it_is_elected_by_name),
+                TEST(a_hundred_plans_at_a_tenth_of_a_second_cost_no_tick),
                 TEST(a_source_that_is_not_allowed_here_is_not_run_whatever_the_plan_says),
                 TEST(a_busy_source_is_skipped_not_queued),
                 TEST(a_busy_source_does_not_hold_up_the_others),

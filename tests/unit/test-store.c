@@ -278,26 +278,6 @@ static void counts_a_version_only_when_facts_change(void **state)
         assert_string_equal(text, "{\"a\":1}");
 }
 
-static void keeps_the_clusters_of_an_agent_that_starts_anew(void **state)
-{
-        CLEANUP(store) struct store *store = open_store(*state);
-        CLEANUP(store_reader) struct store_reader *reader = open_reader(*state);
-        struct id host = {{1}};
-        char text[64] = "";
-        static const char *const json[] = {
-                "{\"clusters\":[{\"n\":1}]}",
-                "{\"a\":2,\"clusters\":[]}",
-        };
-
-        for (int i = 0; i < 2; i++) {
-                assert_int_equal(store_begin(store), 0);
-                assert_int_equal(store_put_facts(store, &host, json[i], START + i), 0);
-                assert_int_equal(store_commit(store), 0);
-        }
-        assert_int_equal(store_read_facts(reader, see_facts, text), 0);
-        assert_string_equal(text, "{\"a\":2,\"clusters\":[{\"n\":1}]}");
-}
-
 static void gives_every_change_of_a_plan_a_larger_revision(void **state)
 {
         CLEANUP(store) struct store *store = open_store(*state);
@@ -619,7 +599,6 @@ int main(void)
                 TEST(keeps_gaps_apart_and_counts_their_rows_once),
                 TEST(undoes_one_request_of_a_group),
                 TEST(counts_a_version_only_when_facts_change),
-                TEST(keeps_the_clusters_of_an_agent_that_starts_anew),
                 TEST(gives_every_change_of_a_plan_a_larger_revision),
                 TEST(forgets_old_blocks_in_small_steps),
                 TEST(does_not_believe_a_clock_of_another_century),
