@@ -38,7 +38,7 @@ struct stream {
         struct sampler *sampler;
         enum source_id id;
         uint32_t instance;
-        char label[LABEL_BYTES]; /* "osd"; "ceph backup" where there are several */
+        char label[LABEL_BYTES]; /* "osd"; "ceph backup.conf" where there are several */
         struct source_options source;
         struct id fsid;     /* of the instance's cluster; zero: not known yet */
         uint64_t failed_us; /* when it last gave no row, in a row of failures; 0: it did */
@@ -471,9 +471,12 @@ static void stream_init(struct sampler *sampler, uint32_t at)
         stream->source.ceph_name = clusters->list[stream->instance].name;
         stream->source.ceph_keyring = clusters->list[stream->instance].keyring;
         stream->fsid = clusters->list[stream->instance].fsid;
-        if (clusters->n > 1)
+        if (clusters->n > 1) {
+                const char *slash = strrchr(stream->source.ceph_conf, '/');
+
                 snprintf(stream->label, sizeof(stream->label), "ceph %.40s",
-                        stream->source.ceph_conf);
+                        slash ? slash + 1 : stream->source.ceph_conf);
+        }
 }
 
 int sampler_new(const struct sampler_options *options, struct sampler **ret)
