@@ -8,8 +8,10 @@ struct agent_counters {
         uint64_t ticks_missed;    /* the loop came an interval or more too late */
         uint64_t skips;           /* the source was still busy with the sample before */
         uint64_t failures;        /* samples that gave no row */
+        uint64_t failed_parts;    /* what was left out of those that did */
         uint64_t lateness_max_us; /* largest since the last row of the agent source */
-        uint64_t sample_time_us;  /* in sources that run on the loop */
+        uint64_t sample_time_us;  /* in sources that read files */
+        uint64_t socket_time_us;  /* in sources that ask other programs, waits included */
         uint64_t rows;
         uint64_t spool_bytes;
         uint64_t spool_blocks;

@@ -20,6 +20,7 @@
 
 /* What one step of a source reads and writes; a worker's while a step is under way. */
 struct step {
+        const struct sampler *sampler;
         const struct source_class *class;
         const struct source_options *options;
         struct source_report report;
@@ -28,6 +29,7 @@ struct step {
         struct source *source;
         bool opened; /* in this step */
         int result;
+        uint64_t took_us;
         struct sample sample;
         bool facts_known;
         uint64_t facts_generation;
@@ -64,6 +66,11 @@ struct sampler {
         struct stream streams[STREAMS_MAX]; /* by source, then the other instances of ceph */
 };
 
+static struct moment now(const struct sampler *sampler)
+{
+        return sampler->options.clock(sampler->options.userdata);
+}
+
 static void step_add_facts(struct step *step)
 {
         CLEANUP(facts) struct facts *facts = NULL;
@@ -80,19 +87,15 @@ static void step_add_facts(struct step *step)
         step->facts_generation = step->sample.facts_generation;
 }
 
-/* Runs on the worker's thread, or inline for a source that never waits. */
-static void step_run(void *userdata)
+static void step_close(struct step *step)
 {
-        struct step *step = userdata;
+        step->class->close(step->source);
+        step->source = NULL;
+        step->facts_known = false;
+}
 
-        step->opened = false;
-        step->result = 0;
-        if (step->close) {
-                step->class->close(step->source);
-                step->source = NULL;
-                step->facts_known = false;
-                return;
-        }
+static void step_sample(struct step *step)
+{
         if (!step->source) {
                 step->result = step->class->open(step->options, &step->report, &step->source);
                 if (step->result < 0)
@@ -104,9 +107,20 @@ static void step_run(void *userdata)
                 step_add_facts(step);
 }
 
-static struct moment now(struct sampler *sampler)
+/* Runs on the worker's thread, or inline for a source that never waits. */
+static void step_run(void *userdata)
 {
-        return sampler->options.clock(sampler->options.userdata);
+        struct step *step = userdata;
+        const struct sampler *sampler = step->sampler;
+        uint64_t begin_us = now(sampler).monotonic_us;
+
+        step->opened = false;
+        step->result = 0;
+        if (step->close)
+                step_close(step);
+        else
+                step_sample(step);
+        step->took_us = now(sampler).monotonic_us - begin_us;
 }
 
 static void report_line(void *userdata, int level, const char *text)
@@ -197,9 +211,12 @@ static void stream_watch(struct stream *stream)
 static void stream_finish(struct stream *stream)
 {
         struct sampler *sampler = stream->sampler;
+        struct agent_counters *counters = sampler->options.counters;
         const struct plan_source *plan = &sampler->plan.sources[stream->id];
         struct step *step = &stream->step;
 
+        *(step->class->asks ? &counters->socket_time_us : &counters->sample_time_us) +=
+                step->took_us;
         if (step->close) {
                 stream_closed(stream);
                 return;
@@ -218,9 +235,10 @@ static void stream_finish(struct stream *stream)
         if (!stream_is_chosen(stream))
                 return; /* it only found out which cluster it is */
         if (step->result < 0) {
-                sampler->options.counters->failures += step->result != -EAGAIN;
+                counters->failures += step->result != -EAGAIN;
                 return;
         }
+        counters->failed_parts += step->sample.failures;
         sampler->options.row(sampler->options.userdata, &(struct sampler_row){
                                                                 .source = stream->id,
                                                                 .instance = stream->instance,
@@ -233,16 +251,11 @@ static void stream_finish(struct stream *stream)
 
 static void stream_step(struct stream *stream)
 {
-        struct agent_counters *counters = stream->sampler->options.counters;
-        uint64_t begin_us;
-
         if (stream->worker) {
                 stream->busy = worker_start(stream->worker) == 0;
                 return;
         }
-        begin_us = now(stream->sampler).monotonic_us;
         step_run(&stream->step);
-        counters->sample_time_us += now(stream->sampler).monotonic_us - begin_us;
         stream_finish(stream);
 }
 
@@ -460,6 +473,7 @@ static void stream_init(struct sampler *sampler, uint32_t at)
         stream->instance = at < SOURCE_MAX_ ? 0 : at - SOURCE_MAX_ + 1;
         stream->reopen_delay_us = REOPEN_MIN_US;
         stream->source = sampler->options.source;
+        stream->step.sampler = sampler;
         stream->step.options = &stream->source;
         stream->step.report.line = report_line;
         stream->step.report.userdata = stream;

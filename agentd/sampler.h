@@ -34,7 +34,7 @@ struct sampler_options {
         const struct ceph_clusters *clusters;
         int (*class_get)(enum source_id id, const struct source_class **ret);
         bool allowed[SOURCE_MAX_]; /* by the local configuration; the plan decides among these */
-        struct moment (*clock)(void *userdata);
+        struct moment (*clock)(void *userdata); /* also called on the sources' threads */
         void (*row)(void *userdata, const struct sampler_row *row);
         void *userdata;                  /* of clock and row */
         struct agent_counters *counters; /* outlives the sampler */

@@ -26,6 +26,9 @@ enum {
         COLUMN_UPLOADS,
         COLUMN_UPLOAD_FAILURES,
         COLUMN_REJECTED_BLOCKS,
+        COLUMN_SOCKET_TIME,
+        COLUMN_FAILED_PARTS,
+        COLUMN_SPOOL_ROWS,
         COLUMN_MAX_,
 };
 
@@ -44,6 +47,9 @@ static const struct block_column columns[COLUMN_MAX_] = {
         [COLUMN_UPLOADS] = {0, METRIC_AGENT_UPLOADS},
         [COLUMN_UPLOAD_FAILURES] = {0, METRIC_AGENT_UPLOAD_FAILURES},
         [COLUMN_REJECTED_BLOCKS] = {0, METRIC_AGENT_REJECTED_BLOCKS},
+        [COLUMN_SOCKET_TIME] = {0, METRIC_AGENT_SOCKET_TIME},
+        [COLUMN_FAILED_PARTS] = {0, METRIC_AGENT_FAILED_PARTS},
+        [COLUMN_SPOOL_ROWS] = {0, METRIC_AGENT_SPOOL_ROWS},
 };
 
 struct source {
@@ -116,6 +122,9 @@ static void copy_counters(const struct agent_counters *counters, uint64_t *value
         values[COLUMN_UPLOADS] = counters->uploads;
         values[COLUMN_UPLOAD_FAILURES] = counters->upload_failures;
         values[COLUMN_REJECTED_BLOCKS] = counters->rejected_blocks;
+        values[COLUMN_SOCKET_TIME] = counters->socket_time_us;
+        values[COLUMN_FAILED_PARTS] = counters->failed_parts;
+        values[COLUMN_SPOOL_ROWS] = counters->spool_rows;
 }
 
 static int agent_collect(struct source *source, uint64_t deadline_us, struct sample *ret)

@@ -410,6 +410,7 @@ static int ceph_open(const struct source_options *options, const struct source_r
 const struct source_class source_ceph = {
         .id = SOURCE_CEPH,
         .may_wait = true,
+        .asks = true,
         .deadline_us = DEADLINE_US,
         .open = ceph_open,
         .collect = ceph_collect,

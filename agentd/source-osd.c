@@ -319,6 +319,7 @@ static int osd_open(const struct source_options *options, const struct source_re
 const struct source_class source_osd = {
         .id = SOURCE_OSD,
         .may_wait = true,
+        .asks = true,
         .deadline_us = DEADLINE_US,
         .open = osd_open,
         .collect = osd_collect,

@@ -113,13 +113,14 @@ int worker_start(struct worker *worker)
         int r = 0;
 
         pthread_mutex_lock(&worker->lock);
-        if (worker->state == STATE_IDLE) {
+        if (worker->state == STATE_IDLE)
                 worker->state = STATE_ASKED;
-                pthread_cond_signal(&worker->wake);
-        } else {
+        else
                 r = -EBUSY;
-        }
         pthread_mutex_unlock(&worker->lock);
+        /* Signalled under the lock, the thread would wake only to wait for it. */
+        if (r == 0)
+                pthread_cond_signal(&worker->wake);
         return r;
 }
 

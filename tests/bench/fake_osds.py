@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -20,36 +21,32 @@ import uuid
 
 QUESTION_MAX = 4096
 PR_SET_PDEATHSIG = 1
+NUMBER = re.compile(rb":(\d+)(\.\d+)?(?=[,}])")
 
 
 class Osd:
-    """What one admin socket answers."""
+    """What one admin socket answers, in the very form in which Ceph prints it."""
 
     def __init__(self, number, dump):
-        self.number = number
-        self.dump = json.loads(dump)
-        self.counters = list(self.find(self.dump))
+        self.number, self.dump, self.turn = number, dump.strip(), 0
         self.identity = {"cluster_fsid": str(uuid.UUID(int=1)), "osd_fsid": str(uuid.UUID(int=100 + number)),
                          "whoami": number, "state": "active"}
 
-    def find(self, section):
-        """(dict, name) of all that is a whole number and not nought; those of nought stay as they are, as in real ones."""
-        for name, value in section.items():
-            if isinstance(value, dict):
-                yield from self.find(value)
-            elif isinstance(value, int) and value:
-                yield section, name
+    def move(self, match):
+        """A number grows by its own step at each turn; one that is nought stays so, as most do in real ones."""
+        whole, fraction = int(match[1]), match[2] or b""
+        if whole or fraction.strip(b".0"):
+            whole += self.turn * ((match.start() + self.number) % 4096)
+        return b":%d%s" % (whole, fraction)
 
     def answer(self, question):
         if b"perf dump" in question:
-            for place, (section, name) in enumerate(self.counters):
-                section[name] += (place * 7 + self.number) % 4096
-            document = self.dump
+            self.turn += 1
+            text = NUMBER.sub(self.move, self.dump)
         elif b"version" in question:
-            document = {"version": "16.2.15", "release": "pacific", "release_type": "stable"}
+            text = json.dumps({"version": "16.2.15", "release": "pacific", "release_type": "stable"}).encode()
         else:
-            document = self.identity
-        text = json.dumps(document).encode()
+            text = json.dumps(self.identity).encode()
         return len(text).to_bytes(4, "big") + text
 
 
@@ -87,7 +84,7 @@ def processes_start(folder, n):
 
 def main():
     folder, n, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-    with open(path, encoding="utf-8") as file:
+    with open(path, "rb") as file:
         dump = file.read()
     processes = processes_start(folder, n)
     try:

@@ -112,6 +112,7 @@ static int class_get(enum source_id id, const struct source_class **ret)
         static const struct source_class waiting = {
                 .id = SOURCE_OSD,
                 .may_wait = true,
+                .asks = true,
                 .deadline_us = SECOND,
                 .open = fake_open,
                 .collect = waiting_collect,
@@ -241,6 +242,36 @@ static void an_hour_at_a_second_has_3600_rows_on_whole_seconds(void **state)
         assert_int_equal(bench->counters.ticks_missed, 0);
         assert_int_equal(bench->counters.sample_time_us, 3600 * 300);
         assert_int_equal(world.opens, 1);
+}
+
+static void what_a_row_leaves_out_is_counted(void **state)
+{
+        struct bench *bench = *state;
+
+        world.fixture.sample.failures = 2;
+        apply(bench, SOURCE_DISKSTATS, true);
+        run(bench, 3);
+        assert_int_equal(world.rows, 3);
+        assert_int_equal(bench->counters.failed_parts, 6);
+        assert_int_equal(bench->counters.failures, 0);
+}
+
+static void time_with_other_programs_counts_as_socket_time(void **state)
+{
+        struct bench *bench = *state;
+        struct pollfd done = {.fd = sampler_get_fd(bench->sampler), .events = POLLIN};
+        uint64_t next_us;
+
+        world.cost_us = 700;
+        apply(bench, SOURCE_OSD, true);
+        run(bench, 1);
+        assert_int_equal(bench->counters.socket_time_us, 0);
+        sem_post(&world.gate);
+        assert_int_equal(poll(&done, 1, 10000), 1);
+        sampler_run(bench->sampler, &next_us);
+        assert_int_equal(world.rows, 1);
+        assert_int_equal(bench->counters.socket_time_us, 700);
+        assert_int_equal(bench->counters.sample_time_us, 0);
 }
 
 static void slept_over_ticks_are_counted(void **state)
@@ -594,6 +625,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 TEST(an_hour_at_a_second_has_3600_rows_on_whole_seconds),
+                TEST(what_a_row_leaves_out_is_counted),
+                TEST(time_with_other_programs_counts_as_socket_time),
                 TEST(slept_over_ticks_are_counted),
                 TEST(stops_at_the_count_and_begins_anew_with_another_revision),
                 TEST(a_count_goes_on_after_a_restart),
