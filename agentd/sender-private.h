@@ -3,7 +3,7 @@
  * plan, which go beside the samples). */
 
 #include "agentd/answer.h"
-#include "agentd/backfill.h"
+#include "agentd/feed.h"
 #include "agentd/sender.h"
 #include "agentd/upload.h"
 
@@ -13,7 +13,7 @@ struct sender {
         struct upload *upload;
         sd_event *event;
         sd_event_source *timer;
-        struct spool *spool;
+        struct feed feed;
         struct agent_counters *counters;
         char *sources, *token_file, *authorization;
         char host[ID_TEXT_MAX];
@@ -22,11 +22,7 @@ struct sender {
         void *userdata;
 
         enum sender_kind flying;
-        uint32_t blocks; /* in the request under way */
-        size_t body_max;
         struct backoff backoff;
-        struct backfill backfill;
-        bool live; /* blocks are stored; false while the collector does not answer well */
         uint64_t wait_until_us; /* monotonic */
         uint64_t spoken_us;     /* when the collector last answered well */
         bool healthy;

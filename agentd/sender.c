@@ -13,8 +13,6 @@
 
 #define HEADERS_MAX 12u
 #define HEADER_BYTES (SENDER_CLUSTERS_MAX + 32u)
-/* A body refused as too large is halved down to this; a single block always goes. */
-#define BODY_MIN 4096u
 
 /* xorshift64: jitter needs no more. */
 uint64_t sender_random(struct sender *sender)
@@ -103,25 +101,15 @@ int sender_start(struct sender *sender, enum sender_kind kind, const struct uplo
         return r;
 }
 
-/* 1 when blocks are on their way, 0 when there are none. */
-static int start_blocks(struct sender *sender, uint64_t now_us)
+/* 1 when blocks are on their way; 0 when there are none before *ret_next_us. */
+static int start_blocks(struct sender *sender, uint64_t now_us, uint64_t *ret_next_us)
 {
-        enum spool_next next = spool_look(sender->spool);
-        size_t size_max = sender->body_max;
         struct spool_batch batch;
         int r;
 
-        if (next == SPOOL_EMPTY ||
-                (next == SPOOL_BACKLOG && !backfill_is_due(&sender->backfill, now_us)))
-                return 0;
-        if (next == SPOOL_BACKLOG)
-                size_max = backfill_limit(&sender->backfill, size_max);
-        r = spool_read(sender->spool, size_max, &batch);
+        r = feed_next(&sender->feed, now_us, &batch, ret_next_us);
         if (r <= 0)
                 return r;
-        if (next == SPOOL_BACKLOG)
-                backfill_charge(&sender->backfill, batch.size, now_us);
-        sender->blocks = batch.blocks;
         r = sender_start(sender, KIND_BLOCKS,
                 &(struct upload_request){
                         .method = "POST",
@@ -139,14 +127,13 @@ static int start_next(struct sender *sender, uint64_t now_us)
 
         if (sender->facts && sender->facts_due && now_us >= sender->facts_not_before_us)
                 return sender_start_facts(sender);
-        r = start_blocks(sender, now_us);
+        r = start_blocks(sender, now_us, &next_us);
         if (r != 0)
                 return r;
         if (now_us >= sender->spoken_us + sender->poll_us)
                 return sender_start_plan(sender);
-        next_us = sender->spoken_us + sender->poll_us;
-        if (!backfill_is_due(&sender->backfill, now_us) && sender->backfill.next_us < next_us)
-                next_us = sender->backfill.next_us;
+        if (next_us > sender->spoken_us + sender->poll_us)
+                next_us = sender->spoken_us + sender->poll_us;
         arm(sender, next_us);
         return 0;
 }
@@ -217,7 +204,7 @@ void sender_failed(struct sender *sender, enum sender_kind kind, const struct up
 
         sender_tell(sender, kind, answer, detail);
         sender->healthy = false;
-        sender->live = false;
+        feed_failed(&sender->feed);
         sender->counters->upload_failures++;
         if (answer->status == 401 && load_token(sender))
                 return;
@@ -233,7 +220,7 @@ static void refused(
         const char *source;
         int r;
 
-        r = spool_refuse(sender->spool, meaning->block, meaning->gap, &header);
+        r = spool_refuse(sender->feed.spool, meaning->block, meaning->gap, &header);
         if (r < 0 || header.flags & BLOCK_FLAG_GAP)
                 return;
         source = source_name((enum source_id)header.source);
@@ -247,15 +234,12 @@ static void blocks_answered(struct sender *sender, const struct upload_answer *a
 {
         struct answer meaning;
 
-        answer_read_blocks(answer->status, answer->body, answer->size, sender->blocks, &meaning);
+        answer_read_blocks(
+                answer->status, answer->body, answer->size, sender->feed.blocks, &meaning);
         switch (meaning.verdict) {
         case ANSWER_STORED:
-                spool_acknowledge(sender->spool);
-                if (!sender->live)
-                        spool_go_live(sender->spool);
-                sender->live = true;
+                feed_stored(&sender->feed);
                 sender->counters->uploads++;
-                sender->body_max = SENDER_BODY_MAX;
                 sender_succeeded(sender, KIND_BLOCKS);
                 if (meaning.plan)
                         sender->plan(sender->userdata, meaning.plan);
@@ -265,10 +249,8 @@ static void blocks_answered(struct sender *sender, const struct upload_answer *a
                 sender_succeeded(sender, KIND_BLOCKS);
                 break;
         case ANSWER_SMALLER:
-                if (sender->blocks > 1 && sender->body_max > BODY_MIN) {
-                        sender->body_max /= 2;
+                if (feed_shrink(&sender->feed))
                         break;
-                }
                 sender_failed(sender, KIND_BLOCKS, answer, meaning.detail);
                 break;
         case ANSWER_RETRY:
@@ -340,13 +322,11 @@ int sender_new(sd_event *event, const struct sender_options *options, struct sen
 
         if (!sender)
                 return -ENOMEM;
-        sender->spool = options->spool;
+        feed_init(&sender->feed, options->spool, options->backfill_rate);
         sender->counters = options->counters;
         sender->plan = options->plan;
         sender->userdata = options->userdata;
         sender->random = options->random | 1;
-        sender->body_max = SENDER_BODY_MAX;
-        sender->backfill.rate = options->backfill_rate;
         sender->interval_us = options->interval_us;
         sender->poll_us = SENDER_PLAN_POLL_US;
         if (options->electable && options->interval_us / 2 < sender->poll_us)

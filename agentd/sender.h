@@ -16,7 +16,6 @@
 #include "agentd/spool.h"
 #include "lib/id.h"
 
-#define SENDER_BODY_MAX (1u << 20)
 /* Ask for the plan when nothing else was said for so long; one that can be elected, sooner. */
 #define SENDER_PLAN_POLL_US 30000000ull
 #define SENDER_PLAN_POLL_MIN_US 500000ull

@@ -9,6 +9,7 @@
 
 /* Enough for good times; what a backlog needs is given back. */
 #define BUFFER_KEEP_BYTES (64u << 10)
+#define BUFFER_STEP_BYTES (16u << 10)
 
 static int reserve(struct spool *spool, size_t size)
 {
@@ -16,6 +17,7 @@ static int reserve(struct spool *spool, size_t size)
 
         if (size <= spool->buffer_size)
                 return 0;
+        size = (size + BUFFER_STEP_BYTES - 1) / BUFFER_STEP_BYTES * BUFFER_STEP_BYTES;
         buffer = realloc(spool->buffer, size);
         if (!buffer)
                 return -ENOMEM;
@@ -189,6 +191,11 @@ void spool_go_live(struct spool *spool)
         spool->live_from =
                 last && last->blocks == 0 && !last->closed ? last->number : spool->next_number;
         spool->append_from = spool->live_from;
+}
+
+void spool_go_away(struct spool *spool)
+{
+        spool->live_from = spool->live_serial = UINT64_MAX;
 }
 
 static enum spool_next class_of(bool live)

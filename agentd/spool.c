@@ -143,7 +143,7 @@ int spool_open(const struct spool_options *options, struct spool **ret, uint64_t
         spool->options = *options;
         spool->segment_bytes = options->bytes_max / SPOOL_SEGMENTS;
         spool->next_number = 1;
-        spool->live_from = spool->live_serial = UINT64_MAX;
+        spool_go_away(spool);
         spool->error = options->folder ? 0 : -ENOENT;
         r = block_encoder_new(&spool->encoder);
         if (r < 0)

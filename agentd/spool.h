@@ -68,6 +68,8 @@ bool spool_is_durable(const struct spool *spool, int *ret_error);
 
 /* The collector answers, after it did not: what is here now is the backlog. */
 void spool_go_live(struct spool *spool);
+/* It answers no more: what is here and what comes is backlog. */
+void spool_go_away(struct spool *spool);
 /* What spool_read would give; also drops what is too old. */
 enum spool_next spool_look(struct spool *spool);
 /*

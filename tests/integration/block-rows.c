@@ -1,8 +1,9 @@
 /*
  * Lists the rows of encoded blocks, so that a test can count them without the collector's help.
  * Reads blocks, one after the other, from standard input; prints a line a row:
- *     HOST BOOT SOURCE SEQUENCE TIME_US INTERVAL_US MISSED
- * MISSED is the number of ticks that the agent counted as missed so far; 0 but in its own source.
+ *     HOST BOOT SOURCE SEQUENCE TIME_US INTERVAL_US COUNT
+ * COUNT is the metric that the argument names, of the block's first entity; without an argument it
+ * is the number of ticks that the agent counted as missed so far. 0 in blocks that do not have it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -40,21 +41,23 @@ static int read_all(FILE *file, uint8_t **ret, size_t *ret_size)
         return 0;
 }
 
-static int read_missed(const struct block *block, uint64_t *ret)
+static int read_count(const struct block *block, const char *name, uint64_t *ret)
 {
+        const struct block_header *header = block_get_header(block);
+        const struct metric *metric = metric_find((enum source_id)header->source, name);
         uint32_t column;
 
-        if (block_find_column(block, 0, METRIC_AGENT_TICKS_MISSED, &column) < 0)
+        if (!metric || block_find_column(block, 0, metric->id, &column) < 0)
                 return 0;
         return block_read_column(block, column, ret);
 }
 
-static int print_rows(const uint8_t *bytes, size_t size)
+static int print_rows(const uint8_t *bytes, size_t size, const char *name)
 {
         CLEANUP(block) struct block *block = NULL;
         const struct block_header *header;
         char host[ID_TEXT_MAX], boot[ID_TEXT_MAX];
-        uint64_t missed[BLOCK_ROWS_MAX] = {0};
+        uint64_t counts[BLOCK_ROWS_MAX] = {0};
         int r;
 
         r = block_open(bytes, size, &block);
@@ -63,7 +66,7 @@ static int print_rows(const uint8_t *bytes, size_t size)
         header = block_get_header(block);
         if (header->flags & BLOCK_FLAG_GAP)
                 return 0;
-        r = read_missed(block, missed);
+        r = read_count(block, name, counts);
         if (r < 0)
                 return r;
         id_format(&header->host, host);
@@ -71,12 +74,13 @@ static int print_rows(const uint8_t *bytes, size_t size)
         for (uint32_t row = 0; row < header->rows; row++)
                 printf("%s %s %u %" PRIu64 " %" PRId64 " %" PRIu64 " %" PRIu64 "\n", host, boot,
                         header->source, header->sequence, block_get_times(block)[row],
-                        header->interval_us, missed[row]);
+                        header->interval_us, counts[row]);
         return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+        const char *name = argc > 1 ? argv[1] : "ticks_missed";
         uint8_t *bytes = NULL;
         size_t size = 0, at = 0, one;
         struct block_header header;
@@ -86,7 +90,7 @@ int main(void)
         while (r == 0 && at < size) {
                 r = block_peek(bytes + at, size - at, &header, &one);
                 if (r == 0)
-                        r = print_rows(bytes + at, one);
+                        r = print_rows(bytes + at, one, name);
                 at += one;
         }
         if (r < 0)
