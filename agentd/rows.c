@@ -14,15 +14,27 @@ static uint64_t align8(uint64_t offset)
 }
 
 /* Finds pages that never reached the disk; not meant against an enemy. @size is a multiple of 8. */
+static uint64_t check_word(uint64_t check, uint64_t word)
+{
+        check = (check ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        return check ^ check >> 29;
+}
+
+/* In four lanes: a multiplication need not wait for the one before. */
 static uint64_t check_words(uint64_t check, const void *data, size_t size)
 {
         const uint64_t *words = data;
+        uint64_t lanes[4] = {check, check ^ 1, check ^ 2, check ^ 3};
+        size_t n = size / 8, i = 0;
 
-        for (size_t i = 0; i < size / 8; i++) {
-                check = (check ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-                check ^= check >> 29;
-        }
-        return check;
+        for (; i + 4 <= n; i += 4)
+                for (int k = 0; k < 4; k++)
+                        lanes[k] = check_word(lanes[k], words[i + k]);
+        for (; i < n; i++)
+                lanes[0] = check_word(lanes[0], words[i]);
+        for (int k = 1; k < 4; k++)
+                lanes[0] = check_word(lanes[0], lanes[k]);
+        return lanes[0];
 }
 
 uint64_t layout_check(const struct rows *rows)
