@@ -190,7 +190,7 @@ static uint64_t inverse(uint64_t odd)
 /* The divisor divides exactly, so that its odd part is a multiplication with the inverse. */
 static void write_differences(struct stream *data, const struct candidate *best, uint32_t count)
 {
-        uint64_t factor = inverse(best->odd);
+        uint64_t factor = best->odd == 1 ? 1 : inverse(best->odd);
         bool is_signed = best->kind & BLOCK_KIND_SIGNED;
 
         for (uint32_t i = 0; i < count; i++) {
