@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "agentd/proc-number.h"
+#include "agentd/proc-row.h"
+#include "agentd/sysfs.h"
 #include "lib/metric.h"
 
 /* These two stand for "has the device restarted": 64 bits wide, they never wrap. */
@@ -26,17 +28,6 @@ static inline const char *blanks_skip(const char *p)
 {
         while (*p == ' ')
                 p++;
-        return p;
-}
-
-/* The end of the @n numbers that begin at @p; NULL when one is missing or is no number. */
-static inline const char *fields_parse(const char *p, uint32_t n, uint64_t *ret)
-{
-        for (uint32_t i = 0; i < n; i++) {
-                p = proc_number_parse(blanks_skip(p), &ret[i]);
-                if (!p || (*p != ' ' && *p != '\n'))
-                        return NULL;
-        }
         return p;
 }
 
@@ -166,16 +157,29 @@ static void columns_add(struct diskstats *layout, struct diskstats_line *line, u
                         .entity = line->entity, .metric = (uint16_t)(METRIC_DISK_READ_OPS + i)};
 }
 
+/* Something else answers to the name: a disk was swapped, and another device came or went. */
+static bool is_another(const char *root, const struct device *device)
+{
+        uint64_t sequence;
+
+        return device->sequence != 0 && device->facts.kind != DEVICE_PARTITION &&
+               sysfs_try_number(root, device->facts.name, "diskseq", &sequence) == 0 &&
+               sequence != device->sequence;
+}
+
 /* Takes the disk out of the layout of before, with its last values, or reads its sysfs. */
 static int disk_add(struct build *build, const struct head *head, struct diskstats_line *line)
 {
         struct diskstats *layout = build->layout, *old = build->old;
         struct diskstats_disk *disk = &layout->disks[layout->n_entities];
         struct diskstats_disk *known = disk_find(old, head, &build->hint);
-        struct diskstats_line *line_before = known ? &old->lines[known->line] : NULL;
+        struct diskstats_line *line_before;
         bool partition;
         int r;
 
+        if (known && is_another(build->root, &known->device))
+                known = NULL;
+        line_before = known ? &old->lines[known->line] : NULL;
         if (known) {
                 *disk = *known;
                 known->device = (struct device){0};
@@ -335,6 +339,7 @@ int diskstats_build(struct diskstats *layout, const char *root, const char *text
         if (r == 0)
                 r = diskstats_name_entities(layout);
         tdestroy(build.names, tree_keep);
+        layout->noted = true; /* those that failed may be gone */
         if (r < 0)
                 diskstats_done(layout);
         return r;
@@ -390,50 +395,80 @@ int diskstats_name_entities(struct diskstats *layout)
         return 0;
 }
 
-/* The end of the line, or NULL when it has another number of numbers than it had. */
-static const char *line_read(
-        struct diskstats *layout, struct diskstats_line *line, const char *p, const char *end)
+/* What there is to tell of a disk; rare, and kept away from the memory that each tick goes through.
+ */
+static void disk_note(struct diskstats *layout, uint32_t entity, bool failed, bool restarted)
 {
-        struct diskstats_disk *disk = &layout->disks[line->entity];
+        struct diskstats_disk *disk = &layout->disks[entity];
+
+        layout->noted |= disk->failed != failed || restarted;
+        layout->present[entity] = !failed;
+        disk->failed = failed;
+        disk->restarted |= restarted;
+}
+
+/* The end of the line, or NULL when it has another number of numbers than it had. */
+static const char *values_read(
+        struct diskstats *layout, const struct diskstats_line *line, const char *p, const char *end)
+{
         uint64_t *values = layout->values + line->first_column;
-        bool comparable = layout->present[line->entity] && line->n_columns > FIELD_WRITE_OPS;
+        bool present = layout->present[line->entity];
+        bool comparable = present && line->n_columns > FIELD_WRITE_OPS;
         uint64_t reads = values[FIELD_READ_OPS];
         uint64_t writes = comparable ? values[FIELD_WRITE_OPS] : 0;
-        const char *rest = fields_parse(p, line->n_columns, values);
+        const char *rest = proc_row_parse(p, line->n_columns, values);
+        bool restarted = rest && comparable &&
+                         (values[FIELD_READ_OPS] < reads || values[FIELD_WRITE_OPS] < writes);
 
-        disk->failed = rest == NULL;
-        layout->present[line->entity] = !disk->failed;
-        disk->restarted = !disk->failed && comparable &&
-                          (values[FIELD_READ_OPS] < reads || values[FIELD_WRITE_OPS] < writes);
+        if (!rest || !present || restarted)
+                disk_note(layout, line->entity, !rest, restarted);
         if (rest && *rest == '\n')
                 return rest;
-        rest = memchr(p, '\n', (size_t)(end - p));
-        rest = rest ? rest : end;
+        end = memchr(p, '\n', (size_t)(end - p)) ?: end;
         /* Numbers that we do not know, and flushes of a partition, are passed over. */
-        if (!disk->failed && line->n_fields == DISKSTATS_FIELDS_MAX)
-                return rest;
-        return fields_count(p, rest) == line->n_fields ? rest : NULL;
+        if (rest && line->n_fields == DISKSTATS_FIELDS_MAX)
+                return end;
+        return fields_count(p, end) == line->n_fields ? end : NULL;
+}
+
+/* The beginning of the next line, or NULL when this is another line than it was. */
+static const char *line_read(struct diskstats *layout, const struct diskstats_line *line,
+        const char *p, const char *end, const char *before)
+{
+        const char *head = before ? before : line->text; /* the text before is at hand */
+
+        if ((size_t)(end - p) < line->length || memcmp(p, head, line->length) != 0)
+                return NULL;
+        p += line->length;
+        if (line->kind == DISKSTATS_COUNTED)
+                p = values_read(layout, line, p, end);
+        else if (line->kind == DISKSTATS_IGNORED)
+                p = memchr(p, '\n', (size_t)(end - p));
+        else
+                return p;
+        return p && p < end ? p + 1 : NULL;
 }
 
 int diskstats_read(struct diskstats *layout, const char *text, size_t size)
 {
-        const char *p = text, *end = text + size;
+        const char *p = text, *end = text + size, *before = STEAL(layout->before);
 
         for (uint32_t i = 0; i < layout->n_lines; i++) {
                 struct diskstats_line *line = &layout->lines[i];
+                const char *begin = p, *same = before;
 
-                if ((size_t)(end - p) < line->length || memcmp(p, line->text, line->length) != 0)
-                        return 1;
-                p += line->length;
-                if (line->kind == DISKSTATS_COUNTED)
-                        p = line_read(layout, line, p, end);
-                else if (line->kind == DISKSTATS_IGNORED)
-                        p = memchr(p, '\n', (size_t)(end - p));
-                else
+                before += before ? line->size : 0;
+                if (same && (size_t)(end - p) >= line->size && memcmp(p, same, line->size) == 0) {
+                        p += line->size;
                         continue;
-                if (!p || p == end)
+                }
+                p = line_read(layout, line, p, end, same);
+                if (!p)
                         return 1;
-                p++;
+                line->size = (uint32_t)(p - begin);
         }
-        return p == end ? 0 : 1;
+        if (p != end)
+                return 1;
+        layout->before = text;
+        return 0;
 }

@@ -18,16 +18,18 @@
 #define FILE_BYTES_FIRST 16384u   /* about 150 devices; grows */
 #define FILE_BYTES_MAX (8u << 20) /* 16,384 devices take 3 MB */
 #define READ_BYTES 4096u          /* one read gives at most about this, however large the buffer */
+#define SHORT_READ_BYTES 2048     /* no line is as long, so that more of them would have fitted */
 #define REVIEW_US 10000000u       /* how often sysfs is asked whether one device has changed */
 
 struct source {
         char *root;
         struct source_report report;
         int fd;
-        char *buffer; /* ends with NUL */
+        char *buffer; /* ends with DISKSTATS_PADDING */
         size_t size, used;
+        char *spare; /* of the same size: the text before, which the next is compared with */
         struct diskstats layout;
-        uint32_t n_broken; /* as last reported */
+        uint32_t n_broken, n_failed; /* as last reported */
         uint64_t generation, facts_generation;
         uint64_t reviewed_us; /* CLOCK_MONOTONIC */
         uint32_t review_next;
@@ -44,11 +46,23 @@ static int buffer_grow(struct source *source)
         if (!buffer)
                 return -ENOMEM;
         source->buffer = buffer;
+        /* What is in the spare one is not worth copying. */
+        source->layout.before = NULL;
+        free(source->spare);
+        source->spare = malloc(size);
+        if (!source->spare) {
+                source->size = 0;
+                return -ENOMEM;
+        }
         source->size = size;
         return 0;
 }
 
-static int file_read(struct source *source)
+/*
+ * A read of /proc gives whole lines, as many as fit into a page. So a short one is the last, and
+ * the call that would return 0 is saved while the lines are the known ones: @whole asks for it.
+ */
+static int file_read(struct source *source, bool whole)
 {
         source->used = 0;
         for (;;) {
@@ -61,14 +75,16 @@ static int file_read(struct source *source)
                                 return r;
                 }
                 n = pread(source->fd, source->buffer + source->used,
-                        source->size - source->used - 1, (off_t)source->used);
+                        source->size - source->used - DISKSTATS_PADDING, (off_t)source->used);
                 if (n < 0)
                         return -errno;
                 if (n == 0)
                         break;
                 source->used += (size_t)n;
+                if (n < SHORT_READ_BYTES && !whole)
+                        break;
         }
-        source->buffer[source->used] = '\0';
+        memset(source->buffer + source->used, 0, DISKSTATS_PADDING);
         return 0;
 }
 
@@ -96,10 +112,14 @@ static uint32_t failures_report(struct source *source)
                         layout->n_broken ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
                         "/proc/diskstats: %u lines cannot be understood", layout->n_broken);
         source->n_broken = layout->n_broken;
+        if (!layout->noted)
+                return n + source->n_failed;
+        layout->noted = false;
+        source->n_failed = 0;
         for (uint32_t i = 0; i < layout->n_entities; i++) {
                 struct diskstats_disk *disk = &layout->disks[i];
 
-                n += disk->failed;
+                source->n_failed += disk->failed;
                 if (disk->failed == disk->failed_before)
                         continue;
                 disk->failed_before = disk->failed;
@@ -111,7 +131,7 @@ static uint32_t failures_report(struct source *source)
                         source_report(&source->report, LOG_LEVEL_INFO,
                                 "%s: its counters are right again", disk->device.facts.name);
         }
-        return n;
+        return n + source->n_failed;
 }
 
 /* Reads the sysfs of one disk again, and notes what it says. */
@@ -120,7 +140,7 @@ static int disk_review(struct source *source, struct diskstats_disk *disk)
         const struct facts_device *facts = &disk->device.facts;
         CLEANUP(device) struct device device = {0};
         struct device before;
-        bool renamed;
+        bool renamed, restarted;
         int r;
 
         r = device_read(source->root, facts->name, facts->major, facts->minor, &device);
@@ -129,8 +149,9 @@ static int disk_review(struct source *source, struct diskstats_disk *disk)
         renamed = disk->device.sequence != device.sequence ||
                   strcmp(disk->device.facts.identity, device.facts.identity) != 0;
         /* Counters that go down within one life of the device are a new life to the reader. */
-        disk->restarts += disk->restarted && !renamed;
-        if (device_equal(&device, &disk->device) && !disk->restarted)
+        restarted = STEAL_LEAVING(disk->restarted, false);
+        disk->restarts += restarted && !renamed;
+        if (device_equal(&device, &disk->device) && !restarted)
                 return 0;
         before = disk->device;
         disk->device = device;
@@ -176,16 +197,29 @@ static int values_read(struct source *source)
 
         r = diskstats_read(layout, source->buffer, source->used);
         if (r > 0) {
-                r = layout_build(source);
+                r = file_read(source, true);
+                if (r == 0)
+                        r = layout_build(source);
                 if (r == 0)
                         r = diskstats_read(layout, source->buffer, source->used);
                 if (r > 0)
                         return -EBADMSG;
         }
-        for (uint32_t i = 0; r == 0 && i < layout->n_entities; i++)
+        for (uint32_t i = 0; r == 0 && layout->noted && i < layout->n_entities; i++)
                 if (layout->disks[i].restarted)
                         r = disk_review(source, &layout->disks[i]);
         return r;
+}
+
+/* The text of the last reading stays, to be compared with. */
+static void buffer_choose(struct source *source)
+{
+        char *buffer = source->buffer;
+
+        if (source->layout.before != buffer)
+                return;
+        source->buffer = source->spare;
+        source->spare = buffer;
 }
 
 static int diskstats_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
@@ -199,7 +233,8 @@ static int diskstats_collect(struct source *source, uint64_t deadline_us, struct
         if (r < 0)
                 return r;
         time_us = clock_realtime_us();
-        r = file_read(source);
+        buffer_choose(source);
+        r = file_read(source, false);
         if (r < 0)
                 return r;
         r = values_read(source);
@@ -258,6 +293,7 @@ static void diskstats_close(struct source *source)
         if (source->fd >= 0)
                 close(source->fd);
         free(source->buffer);
+        free(source->spare);
         free(source->root);
         free(source);
 }

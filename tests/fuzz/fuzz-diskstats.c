@@ -18,14 +18,13 @@ static void check(bool condition)
                 abort();
 }
 
-/* A copy that ends with a NUL, in memory of just its size. */
+/* A copy with its padding, in memory of just its size. */
 static char *text_copy(const uint8_t *data, size_t size)
 {
-        char *text = malloc(size + 1);
+        char *text = calloc(1, size + DISKSTATS_PADDING);
 
         check(text != NULL);
         memcpy(text, data, size);
-        text[size] = '\0';
         return text;
 }
 

@@ -340,6 +340,75 @@ static void a_disk_plugged_in_again_is_another_instance(void **state)
         machine_done(&machine);
 }
 
+static void a_disk_that_comes_back_under_another_name_is_the_same_disk(void **state)
+{
+        struct machine machine;
+
+        (void)state;
+        machine_of_text(
+                &machine, "8 0 sda 1 2 3 4 5 6 7 8 0 10 11\n8 16 sdb 2 2 3 4 5 6 7 8 0 10 11\n");
+        attribute_write(&machine, "sda", "wwid", "naa.1\n");
+        attribute_write(&machine, "sdb", "wwid", "naa.2\n");
+        attribute_write(&machine, "sdb", "diskseq", "2\n");
+        must_collect(&machine);
+        text_write(&machine, "8 0 sda 1 2 3 4 5 6 7 8 0 10 11\n");
+        must_collect(&machine);
+        assert_int_equal(machine.sample.n_entities, 1);
+        attribute_write(&machine, "sdc", "wwid", "naa.2\n");
+        attribute_write(&machine, "sdc", "diskseq", "3\n");
+        text_write(&machine,
+                "8 0 sda 1 2 3 4 5 6 7 8 0 10 11\n8 32 sdc 900 2 3 4 900 6 7 8 0 10 11\n");
+        must_collect(&machine);
+        assert_string_equal(entity(&machine, "sdc")->identity, "naa.2");
+        /* Its counters began anew, however high they are by now. */
+        assert_int_equal(entity(&machine, "sdc")->instance, 3);
+        machine_done(&machine);
+}
+
+/* Between two readings, its partition went with the old one, and the counters went up. */
+static void another_disk_under_the_same_name_is_told_apart(void **state)
+{
+        struct machine machine;
+
+        (void)state;
+        machine_of_text(&machine,
+                "8 16 sdb 100 2 3 4 5 6 7 8 0 10 11\n8 17 sdb1 100 2 3 4 5 6 7 8 0 10 11\n");
+        attribute_write(&machine, "sdb", "wwid", "naa.2\n");
+        attribute_write(&machine, "sdb", "diskseq", "2\n");
+        must_collect(&machine);
+        assert_string_equal(entity(&machine, "sdb")->identity, "naa.2");
+        attribute_write(&machine, "sdb", "wwid", "naa.9\n");
+        attribute_write(&machine, "sdb", "diskseq", "7\n");
+        text_write(&machine, "8 16 sdb 200 2 3 4 50 6 7 8 0 10 11\n");
+        must_collect(&machine);
+        assert_string_equal(entity(&machine, "sdb")->identity, "naa.9");
+        assert_int_equal(entity(&machine, "sdb")->instance, 7);
+        machine_done(&machine);
+}
+
+static void a_swap_is_seen_on_old_kernels_while_another_device_comes(void **state)
+{
+        struct machine machine;
+        uint64_t instance;
+
+        (void)state;
+        machine_of_text(&machine, "8 16 sdb 100 2 3 4 5 6 7 8 0 10 11\n");
+        attribute_write(&machine, "sdb", "wwid", "naa.2\n");
+        must_collect(&machine);
+        instance = entity(&machine, "sdb")->instance;
+        attribute_write(&machine, "sdb", "wwid", "naa.9\n");
+        text_write(
+                &machine, "8 16 sdb 3 2 3 4 5 6 7 8 0 10 11\n8 32 sdc 2 2 3 4 5 6 7 8 0 10 11\n");
+        must_collect(&machine);
+        assert_string_equal(entity(&machine, "sdb")->identity, "naa.9");
+        /* The same disk whose counters go down has another life. */
+        text_write(&machine, "8 16 sdb 1 2 3 4 5 6 7 8 0 10 11\n");
+        must_collect(&machine);
+        assert_string_equal(entity(&machine, "sdb")->identity, "naa.9");
+        assert_true(entity(&machine, "sdb")->instance != instance);
+        machine_done(&machine);
+}
+
 static void counters_that_go_down_are_another_instance_on_old_kernels_too(void **state)
 {
         struct machine machine;
@@ -391,6 +460,118 @@ static void a_bad_number_costs_its_own_line_only(void **state)
         assert_int_equal(machine.sample.failures, 0);
         assert_int_equal(machine.n_lines, 2);
         assert_true((uint64_t)value(&machine, "sda", METRIC_DISK_READ_TIME) == UINT64_MAX);
+        machine_done(&machine);
+}
+
+/* Lines that did not change are not looked at again, and mean what they meant. */
+static void a_bad_line_that_stays_is_bad_until_it_changes(void **state)
+{
+        struct machine machine;
+
+        (void)state;
+        machine_of_text(
+                &machine, "8 0 sda 1 2 3 4 5 6 7 8 0 10 11\n8 16 sdb 1 2 3 4 5 6 7 8 0 10 11\n");
+        must_collect(&machine);
+        for (int i = 0; i < 5; i++) {
+                char text[256];
+
+                snprintf(text, sizeof(text),
+                        "8 0 sda -1 2 3 4 5 6 7 8 0 10 11\n8 16 sdb %d 2 3 4 5 6 7 8 0 10 11\n",
+                        100 + i / 2);
+                text_write(&machine, text);
+                must_collect(&machine);
+                assert_int_equal(machine.sample.failures, 1);
+                assert_int_equal(value(&machine, "sda", METRIC_DISK_READ_OPS), -1);
+                assert_int_equal(value(&machine, "sdb", METRIC_DISK_READ_OPS), 100 + i / 2);
+        }
+        assert_int_equal(machine.n_lines, 1);
+        machine_done(&machine);
+}
+
+static void a_line_cut_for_one_reading_costs_that_line_only(void **state)
+{
+        struct machine machine;
+        uint64_t instance;
+
+        (void)state;
+        machine_of_text(
+                &machine, "8 0 sda 1 2 3 4 5 6 7 8 0 10 11\n8 16 sdb 1 2 3 4 5 6 7 8 0 10 11\n");
+        must_collect(&machine);
+        instance = entity(&machine, "sda")->instance;
+        text_write(&machine, "8 0 sda 2 2 3 4 5 6 7 8 0 10 11\n8 16 sdb 1 2 3 4");
+        must_collect(&machine);
+        assert_int_equal(value(&machine, "sda", METRIC_DISK_READ_OPS), 2);
+        assert_int_equal(machine.sample.n_entities, 1);
+        assert_int_equal(machine.sample.failures, 1);
+        text_write(&machine, "8 0 sda 3 2 3 4 5 6 7 8 0 10 11\n8 16 sdb 4 2 3 4 5 6 7 8 0 10 11\n");
+        must_collect(&machine);
+        assert_int_equal(value(&machine, "sda", METRIC_DISK_READ_OPS), 3);
+        assert_int_equal(value(&machine, "sdb", METRIC_DISK_READ_OPS), 4);
+        assert_true(entity(&machine, "sda")->instance == instance);
+        assert_int_equal(machine.sample.failures, 0);
+        assert_int_equal(machine.n_lines, 2); /* that there is one, that there is none */
+        machine_done(&machine);
+}
+
+static void a_number_of_any_length_is_read_as_printed(void **state)
+{
+        uint64_t numbers[11], seed = 1;
+        const char *given = getenv("STRATA_SEED");
+        struct machine machine;
+
+        (void)state;
+        seed = given ? strtoull(given, NULL, 10) : seed;
+        print_message("# STRATA_SEED=%llu\n", (unsigned long long)seed);
+        machine_of_text(&machine, "8 0 sda 0 0 0 0 0 0 0 0 0 0 1\n");
+        for (unsigned round = 0; round < 2000; round++) {
+                char text[512] = "8 0 sda";
+
+                for (unsigned i = 0; i < 11; i++) {
+                        seed = seed * 6364136223846793005u + 1442695040888963407u;
+                        /* 0 to 64 bits long. */
+                        numbers[i] = (seed ^ seed >> 31) >> (seed >> 58);
+                        if (round % 4 == 0)
+                                numbers[i] %= 10;
+                        snprintf(text + strlen(text), sizeof(text) - strlen(text), " %llu",
+                                (unsigned long long)numbers[i]);
+                }
+                strcat(text, "\n");
+                text_write(&machine, text);
+                must_collect(&machine);
+                assert_int_equal(machine.sample.failures, 0);
+                assert_memory_equal(machine.sample.values, numbers, sizeof(numbers));
+        }
+        machine_done(&machine);
+}
+
+static void rubbish_of_every_kind_costs_its_own_line(void **state)
+{
+        static const char *const rubbish[] = {"", " ", "\n\n", "8", "8 0", "8 0 \n", "sdq",
+                "\xff\xfe", "8 0 sdq", "8 0 sdq ", "8 0 sdq \x80 1 2", "8 0 sd\xff 1 2 3",
+                "-1 0 sdq 1 2 3", "18446744073709551616 0 sdq 1", "8 0 sdq\t1 2 3",
+                "8 0 sdq 1\t2 3",
+                "8 0 0123456789012345678901234567890123456789012345678901234567890123456789 1 2 3",
+                "8 0 sdq 1,2,3", "8 0 sdq 0x10 2 3", "8 0 sdq 1 2 3.5 4", "8 0 sdq +1 2 3"};
+        struct machine machine;
+
+        (void)state;
+        machine_of_text(&machine, "");
+        for (size_t i = 0; i < sizeof(rubbish) / sizeof(rubbish[0]); i++) {
+                char text[512];
+
+                for (int k = 0; k < 2; k++) {
+                        snprintf(text, sizeof(text),
+                                "8 16 sdb 1%d 2 3 4 5 6 7 8 0 10 11\n%s\n"
+                                "8 32 sdc 2%d 2 3 4 5 6 7 8 0 10 11\n",
+                                k, rubbish[i], k);
+                        text_write(&machine, text);
+                        must_collect(&machine);
+                        assert_int_equal(value(&machine, "sdb", METRIC_DISK_READ_OPS), 10 + k);
+                        assert_int_equal(value(&machine, "sdc", METRIC_DISK_READ_OPS), 20 + k);
+                        if (machine.sample.failures == 0)
+                                fail_msg("'%s' was taken for a device", rubbish[i]);
+                }
+        }
         machine_done(&machine);
 }
 
@@ -454,22 +635,23 @@ static void a_line_that_was_cut_gets_its_columns_back(void **state)
         machine_done(&machine);
 }
 
-static void three_hundred_disks_are_read_to_the_end(void **state)
+static void a_thousand_disks_are_read_to_the_end(void **state)
 {
-        static char text[300 * 200];
+        static char text[1000 * 200];
         struct machine machine;
         size_t length = 0;
 
         (void)state;
-        for (int i = 0; i < 300; i++)
+        for (int i = 0; i < 1000; i++)
                 length += (size_t)snprintf(text + length, sizeof(text) - length,
                         "%4d %7d sd%d %d 9802 3069538 11402 47101 12707 2984432 13880 0 12192 "
                         "28712 6595 43 388024 1025 9984 2403\n",
                         8, i, i, i);
         machine_of_text(&machine, text);
         must_collect(&machine);
-        assert_int_equal(machine.sample.n_entities, 300);
-        assert_int_equal(value(&machine, "sd299", METRIC_DISK_READ_OPS), 299);
+        assert_int_equal(machine.sample.n_entities, 1000);
+        assert_int_equal(machine.sample.n_columns, 17000);
+        assert_int_equal(value(&machine, "sd999", METRIC_DISK_READ_OPS), 999);
         machine_done(&machine);
 }
 
@@ -551,13 +733,20 @@ int main(void)
                 cmocka_unit_test(a_loop_device_appears_with_its_first_io),
                 cmocka_unit_test(a_detached_disk_vanishes),
                 cmocka_unit_test(a_disk_plugged_in_again_is_another_instance),
+                cmocka_unit_test(a_disk_that_comes_back_under_another_name_is_the_same_disk),
+                cmocka_unit_test(another_disk_under_the_same_name_is_told_apart),
+                cmocka_unit_test(a_swap_is_seen_on_old_kernels_while_another_device_comes),
                 cmocka_unit_test(counters_that_go_down_are_another_instance_on_old_kernels_too),
                 cmocka_unit_test(a_bad_number_costs_its_own_line_only),
+                cmocka_unit_test(a_bad_line_that_stays_is_bad_until_it_changes),
+                cmocka_unit_test(a_line_cut_for_one_reading_costs_that_line_only),
+                cmocka_unit_test(a_number_of_any_length_is_read_as_printed),
+                cmocka_unit_test(rubbish_of_every_kind_costs_its_own_line),
                 cmocka_unit_test(a_line_that_says_nothing_is_counted_and_passed_over),
                 cmocka_unit_test(a_line_printed_twice_counts_once),
                 cmocka_unit_test(a_known_disk_behind_another_of_its_name_is_let_go),
                 cmocka_unit_test(a_line_that_was_cut_gets_its_columns_back),
-                cmocka_unit_test(three_hundred_disks_are_read_to_the_end),
+                cmocka_unit_test(a_thousand_disks_are_read_to_the_end),
                 cmocka_unit_test(a_file_of_more_than_a_page_is_read_to_the_end),
                 cmocka_unit_test(facts_and_samples_know_devices_by_the_same_identity),
                 cmocka_unit_test(this_machine_is_read_as_it_is),
