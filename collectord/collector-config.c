@@ -25,6 +25,8 @@ const struct config_key collector_config_keys[] = {
         {"collector", "log_level", CONFIG_STRING, FIELD(log_level), "info", 0, 0},
         {"collector", "insecure", CONFIG_BOOL, FIELD(insecure), "no", 0, 0},
         {"collector", "raw_days", CONFIG_INTEGER, FIELD(raw_days), "7", 1, 3650},
+        {"collector", "minute_days", CONFIG_INTEGER, FIELD(minute_days), "30", 1, 3650},
+        {"collector", "hour_days", CONFIG_INTEGER, FIELD(hour_days), "730", 1, 36500},
         {"collector", "store_max", CONFIG_BYTES, FIELD(store_max), "0", 0, UINT64_MAX},
         {"collector", "connections", CONFIG_INTEGER, FIELD(connections), "16384", 8, 65536},
         {"collector", "request_timeout", CONFIG_DURATION, FIELD(request_timeout_us), "60s", SECOND,

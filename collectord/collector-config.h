@@ -16,7 +16,7 @@ struct collector_config {
         char *web_folder; /* "": where the build installs it */
         char *log_level;
         bool insecure;
-        uint64_t raw_days;
+        uint64_t raw_days, minute_days, hour_days; /* how long each tier is kept */
         uint64_t store_max; /* bytes; 0: no limit */
         uint64_t connections;
         uint64_t request_timeout_us;

@@ -24,6 +24,9 @@
         ROW(commit_seconds, TIME, "Time spent storing and committing")                             \
         ROW(retained_blocks, COUNTER, "Blocks removed for their age")                              \
         ROW(retention_failures, COUNTER, "Steps of retention that failed")                         \
+        ROW(sealed_blocks, COUNTER, "Blocks moved from the hot log into sealed files")             \
+        ROW(upkeep_steps, COUNTER, "Steps of merging, tiers and retention")                        \
+        ROW(upkeep_failures, COUNTER, "Steps of merging, tiers and retention that failed")         \
         ROW(requests, COUNTER, "Requests")                                                         \
         ROW(responses_failed, COUNTER, "Answers with a status of 500 or more")                     \
         ROW(queries, COUNTER, "Queries")                                                           \

@@ -10,6 +10,7 @@
 #define NO_COLUMN UINT32_MAX
 #define HOLE_INTERVALS 3 /* as in rung.c: beyond, no row helps an edge */
 #define HOLE_SLACK_US 1000000
+#define GAUGE_ROWS 10u /* of a tier in a window: fewer are no mean */
 
 struct feeder {
         struct query_members *members;
@@ -237,6 +238,28 @@ static int feed_block(void *userdata, const struct store_block *stored)
         return 0;
 }
 
+/*
+ * How far apart rows may be: windows whose edges are whole minutes, or hours, are as right from
+ * rows at those edges. A gauge's mean needs many rows in a window.
+ */
+static uint64_t resolution_of(const struct query_members *members)
+{
+        static const uint64_t steps_us[] = {3600000000u, 60000000u};
+        const struct rung_windows *windows = &members->spec->windows;
+        const struct rung_schema *schema = &members->result->schema;
+        uint64_t rows = 1;
+
+        for (uint32_t i = 0; i < schema->n_columns; i++)
+                if (schema->kinds[i] == RUNG_GAUGE)
+                        rows = GAUGE_ROWS;
+        for (size_t i = 0; i < sizeof(steps_us) / sizeof(steps_us[0]); i++)
+                if (windows->step_us % steps_us[i] == 0 &&
+                        windows->from_us % (int64_t)steps_us[i] == 0 &&
+                        windows->step_us / steps_us[i] >= rows)
+                        return steps_us[i];
+        return 0;
+}
+
 /* ---- one host at a time ---- */
 
 /*
@@ -344,7 +367,8 @@ static int read_runs(struct feeder *feeder, const struct runs *runs, int64_t fro
                 run = &runs->list[best];
                 begin_us = end_us > from_us ? end_us : from_us;
                 r = store_read_blocks(query->reader, SOURCE_CEPH, &run->host, begin_us,
-                        run->last_us < to_us ? run->last_us : to_us, feed_block, feeder);
+                        run->last_us < to_us ? run->last_us : to_us, resolution_of(feeder->members),
+                        feed_block, feeder);
                 if (r < 0)
                         return r;
                 end_us = run->last_us;
@@ -362,8 +386,8 @@ static int read_ceph(struct feeder *feeder, int64_t from_us, int64_t to_us)
         bool several = false;
         int r;
 
-        r = store_read_blocks(
-                feeder->members->query->reader, SOURCE_CEPH, NULL, from_us, to_us, add_run, runs);
+        r = store_read_blocks(feeder->members->query->reader, SOURCE_CEPH, NULL, from_us, to_us,
+                resolution_of(feeder->members), add_run, runs);
         if (r < 0)
                 return r;
         if (runs->n == 0)
@@ -372,7 +396,8 @@ static int read_ceph(struct feeder *feeder, int64_t from_us, int64_t to_us)
                 several |= !id_equal(&runs->list[i].host, &runs->list[0].host);
         if (!several)
                 return store_read_blocks(feeder->members->query->reader, SOURCE_CEPH,
-                        &runs->list[0].host, from_us, to_us, feed_block, feeder);
+                        &runs->list[0].host, from_us, to_us, resolution_of(feeder->members),
+                        feed_block, feeder);
         qsort(runs->list, runs->n, sizeof(*runs->list), compare_runs);
         return read_runs(feeder, runs, from_us, to_us);
 }
@@ -403,7 +428,7 @@ static int read_hosts(struct feeder *feeder, int64_t from_us, int64_t to_us)
                         !query_host_wanted(members, host->facts->hostname, &host->id))
                         continue;
                 r = store_read_blocks(members->query->reader, members->spec->source, &host->id,
-                        from_us, to_us, feed_block, feeder);
+                        from_us, to_us, resolution_of(members), feed_block, feeder);
                 if (r < 0)
                         return r;
         }
@@ -423,6 +448,6 @@ int query_read(struct query_members *members)
                 return read_ceph(feeder, from_us, to_us);
         if (spec->source == SOURCE_OSD)
                 return store_read_blocks(members->query->reader, spec->source, NULL, from_us, to_us,
-                        feed_block, feeder);
+                        resolution_of(members), feed_block, feeder);
         return read_hosts(feeder, from_us, to_us);
 }

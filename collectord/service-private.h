@@ -4,6 +4,7 @@
 #include "collectord/auth.h"
 #include "collectord/roll.h"
 #include "collectord/service.h"
+#include "collectord/upkeep.h"
 #include "collectord/web-files.h"
 
 struct service {
@@ -13,6 +14,7 @@ struct service {
         struct store_reader *check_reader;
         struct workers *queries; /* with a reader each */
         struct workers *checks;  /* of what agents send */
+        struct upkeep *upkeep;   /* of the store */
         struct auth *auth;       /* NULL: whoever reaches us may do everything */
         struct web_files *files;
         struct plan_list *plans;

@@ -243,6 +243,7 @@ int service_new(sd_event *event, const struct collector_config *config, struct s
 {
         CLEANUP(service) struct service *service = calloc(1, sizeof(*service));
         struct sockaddr_storage address;
+        struct store_ages ages;
         unsigned size;
         bool loopback;
         int r;
@@ -262,6 +263,14 @@ int service_new(sd_event *event, const struct collector_config *config, struct s
         r = start_workers(service);
         if (r < 0)
                 return r;
+        ages = (struct store_ages){.raw_us = (int64_t)config->raw_days * DAY_US,
+                .minute_us = (int64_t)config->minute_days * DAY_US,
+                .hour_us = (int64_t)config->hour_days * DAY_US,
+                .settle_us = STORE_SETTLE_US};
+        r = upkeep_new(event, config->store_folder, &ages, service->store, &service->metrics,
+                &service->upkeep);
+        if (r < 0)
+                return r;
         r = add_sources(service, event);
         if (r < 0)
                 return r;
@@ -279,6 +288,7 @@ struct service *service_free(struct service *service)
         sd_event_source_disable_unref(service->retain_source);
         workers_free(service->queries);
         workers_free(service->checks);
+        upkeep_free(service->upkeep);
         for (size_t i = 0; i < COLLECTOR_THREADS_MAX; i++)
                 store_reader_close(service->readers[i]);
         store_reader_close(service->check_reader);

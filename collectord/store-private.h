@@ -3,6 +3,8 @@
 
 #include <sqlite3.h>
 
+#include "collectord/store-late.h"
+#include "collectord/store-sealed.h"
 #include "collectord/store.h"
 
 #define STORE_FILE "strata.db"
@@ -32,13 +34,25 @@ enum write_statement {
         WRITE_RETAIN_BLOCKS,
         WRITE_RETAIN_GAPS,
         WRITE_DISCOUNT_STREAM,
+        WRITE_REMOVE_BLOCK,
+        WRITE_MOVE_STREAM,
+        WRITE_NEXT_DIRTY,
+        WRITE_ADD_DIRTY,
+        WRITE_CLEAR_DIRTY,
+        WRITE_EXPIRE,
+        WRITE_EXPIRE_STREAM,
+        WRITE_FORGET_STREAMS,
         N_WRITE_STATEMENTS,
 };
 
 struct store {
         sqlite3 *db;
+        char *folder;
         int lock_fd;
         bool in_transaction;
+        uint64_t limit;
+        struct sealed sealed; /* to find what comes again after it was moved */
+        struct late *late;
         sqlite3_stmt *statements[N_WRITE_STATEMENTS];
 };
 
@@ -46,6 +60,9 @@ struct store {
 int store_errno(sqlite3 *db, int code);
 /* Opens @folder's database and sets what every connection needs. @write makes it when missing. */
 int store_open_database(const char *folder, bool write, sqlite3 **ret);
+int store_read_pragma(sqlite3 *db, const char *sql, int *ret);
+/* Bytes of all files of the store; @sealed: without the hot log. */
+uint64_t store_files_size(const char *folder, bool sealed);
 /* Brings the schema up to this program's version. */
 int store_migrate(sqlite3 *db, const char *path, char **ret_message);
 /* Prepares @sql[i] into @statements[i]; a failure leaves the rest NULL. */
@@ -67,6 +84,65 @@ static inline void store_reset_cleanup(sqlite3_stmt **statement)
                 sqlite3_clear_bindings(*statement);
         }
 }
+
+enum read_statement {
+        BEGIN,
+        END,
+        FIND_STREAMS,
+        FIND_STREAM,
+        FIND_BEFORE,
+        FIND_BLOCKS,
+        FIND_DIRTY,
+        FIND_HOT,
+        ALL_FACTS,
+        HOST_FACTS,
+        FACTS_VERSION,
+        ALL_AGENTS,
+        ALL_STREAMS,
+        FIND_GAPS,
+        FIND_PLAN,
+        ALL_PLANS,
+        N_STATEMENTS,
+};
+
+struct store_reader {
+        sqlite3 *db;
+        char *folder;
+        uint64_t deadline_us;
+        uint64_t rotten;
+        struct sealed sealed;
+        struct sealed_parts parts;
+        void *cache;
+        void (*drop_cache)(void *cache);
+        sqlite3_stmt *statements[N_STATEMENTS];
+};
+
+/* 1: a row; 0: the end. -ETIME past the reader's deadline. */
+int store_next_row(struct store_reader *reader, sqlite3_stmt *statement);
+/* Ids in the store were written by us, but the file may be damaged: -EBADMSG. */
+int store_column_id(sqlite3_stmt *statement, int column, struct id *ret);
+
+/* What a keeper did, and the loop thread has to follow: store-keeper.c makes it, store-move.c takes
+ * it. */
+struct store_step {
+        int64_t *blocks; /* of the hot log: they are sealed now */
+        size_t n_blocks, blocks_allocated, removed;
+        struct store_moved {
+                int64_t stream, last_us, span_us;
+        } * moved;
+        size_t n_moved, moved_allocated;
+        struct store_dirty {
+                enum sealed_tier tier;
+                int64_t slot, stream, version;
+        } * dirty, *clean; /* to be made, was made */
+        size_t n_dirty, dirty_allocated, n_clean, clean_allocated;
+        bool expire; /* the file below is too old */
+        enum sealed_tier tier;
+        int64_t period;
+        struct sealed_kept *kept;
+        size_t n_kept, kept_allocated;
+        bool begun; /* all but the blocks is done */
+};
 
 /* Steps a statement that gives no row. */
 int store_run(struct store *store, sqlite3_stmt *statement);

@@ -13,36 +13,23 @@
         2000 /* SQLite's instructions between two looks at the clock: about 0.1 ms                 \
               */
 
-enum read_statement {
-        BEGIN,
-        END,
-        FIND_STREAMS,
-        FIND_STREAM,
-        FIND_BEFORE,
-        FIND_BLOCKS,
-        ALL_FACTS,
-        HOST_FACTS,
-        FACTS_VERSION,
-        ALL_AGENTS,
-        ALL_STREAMS,
-        FIND_GAPS,
-        FIND_PLAN,
-        ALL_PLANS,
-        N_STATEMENTS,
-};
-
 static const char *const read_sql[N_STATEMENTS] = {
         [BEGIN] = "BEGIN",
         [END] = "ROLLBACK",
-        [FIND_STREAMS] = "SELECT id, host, span_us FROM stream WHERE source = ?1 AND blocks > 0 "
+        [FIND_STREAMS] = "SELECT id, host, span_us, interval_us, sealed_us, first_us FROM stream "
+                         "WHERE source = ?1 AND (blocks > 0 OR sealed_us IS NOT NULL) "
                          "ORDER BY host",
-        [FIND_STREAM] = "SELECT id, host, span_us FROM stream WHERE source = ?1 AND host = ?2 AND "
-                        "blocks > 0",
+        [FIND_STREAM] = "SELECT id, host, span_us, interval_us, sealed_us, first_us FROM stream "
+                        "WHERE source = ?1 AND host = ?2 AND (blocks > 0 OR sealed_us IS NOT NULL)",
         [FIND_BEFORE] = "SELECT id, first_us FROM block WHERE stream = ?1 AND first_us < ?2 AND "
                         "last_us < ?2 ORDER BY first_us DESC LIMIT 1",
         [FIND_BLOCKS] = "SELECT first_us, last_us, data FROM block WHERE stream = ?1 AND "
                         "first_us BETWEEN ?2 AND ?4 AND (last_us >= ?3 OR id = ?5) "
                         "ORDER BY first_us",
+        [FIND_DIRTY] = "SELECT 1 FROM dirty WHERE tier = ?1 AND slot BETWEEN ?2 AND ?3 AND "
+                       "stream = ?4 LIMIT 1",
+        [FIND_HOT] = "SELECT 1 FROM block WHERE stream = ?1 AND first_us >= ?2 AND first_us < ?3 "
+                     "LIMIT 1",
         [ALL_FACTS] = "SELECT host, updated_us, json FROM facts ORDER BY host",
         [HOST_FACTS] = "SELECT json FROM facts WHERE host = ?1",
         [FACTS_VERSION] = "SELECT value FROM meta WHERE key = 'facts_version'",
@@ -59,16 +46,6 @@ static const char *const read_sql[N_STATEMENTS] = {
                 "ORDER BY host, gap.first_us",
         [FIND_PLAN] = "SELECT json, revision FROM plan WHERE host = ?1",
         [ALL_PLANS] = "SELECT host, json, revision FROM plan ORDER BY host",
-};
-
-struct store_reader {
-        sqlite3 *db;
-        char *folder;
-        uint64_t deadline_us;
-        uint64_t rotten;
-        void *cache;
-        void (*drop_cache)(void *cache);
-        sqlite3_stmt *statements[N_STATEMENTS];
 };
 
 static bool is_late(const struct store_reader *reader)
@@ -91,6 +68,9 @@ int store_reader_open(const char *folder, struct store_reader **ret)
         reader->folder = strdup(folder);
         if (!reader->folder)
                 return -ENOMEM;
+        r = sealed_init(&reader->sealed, folder, false);
+        if (r < 0)
+                return r;
         r = store_open_database(folder, false, &reader->db);
         if (r < 0)
                 return r;
@@ -111,6 +91,8 @@ struct store_reader *store_reader_close(struct store_reader *reader)
         for (size_t i = 0; i < N_STATEMENTS; i++)
                 sqlite3_finalize(reader->statements[i]);
         sqlite3_close(reader->db);
+        sealed_done(&reader->sealed);
+        sealed_parts_done(&reader->parts);
         free(reader->folder);
         free(reader);
         return NULL;
@@ -149,6 +131,7 @@ int store_reader_begin(struct store_reader *reader)
 {
         CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[BEGIN];
 
+        sealed_refresh(&reader->sealed);
         return store_errno(reader->db, sqlite3_step(statement));
 }
 
@@ -161,8 +144,7 @@ void store_reader_end(struct store_reader *reader)
                 sqlite3_step(statement);
 }
 
-/* Ids in the store were written by us, but the file may be damaged. */
-static int column_id(sqlite3_stmt *statement, int column, struct id *ret)
+int store_column_id(sqlite3_stmt *statement, int column, struct id *ret)
 {
         if (sqlite3_column_bytes(statement, column) != sizeof(ret->bytes))
                 return -EBADMSG;
@@ -170,8 +152,7 @@ static int column_id(sqlite3_stmt *statement, int column, struct id *ret)
         return 0;
 }
 
-/* 1: a row; 0: the end. */
-static int next_row(struct store_reader *reader, sqlite3_stmt *statement)
+int store_next_row(struct store_reader *reader, sqlite3_stmt *statement)
 {
         int code;
 
@@ -181,101 +162,15 @@ static int next_row(struct store_reader *reader, sqlite3_stmt *statement)
         return code == SQLITE_ROW ? 1 : store_errno(reader->db, code);
 }
 
-struct range {
-        int64_t stream, from_us, to_us;
-        int64_t begin_us;  /* blocks that begin earlier cannot touch the range */
-        int64_t before_id; /* the nearest block before; 0 when there is none */
-};
-
-static int64_t subtract(int64_t a, int64_t b)
-{
-        int64_t difference;
-
-        return __builtin_sub_overflow(a, b, &difference) ? INT64_MIN : difference;
-}
-
-static int find_before(struct store_reader *reader, struct range *range)
-{
-        CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[FIND_BEFORE];
-        int64_t first_us;
-        int r;
-
-        sqlite3_bind_int64(statement, 1, range->stream);
-        sqlite3_bind_int64(statement, 2, range->from_us);
-        r = next_row(reader, statement);
-        if (r <= 0)
-                return r;
-        range->before_id = sqlite3_column_int64(statement, 0);
-        first_us = sqlite3_column_int64(statement, 1);
-        if (first_us < range->begin_us)
-                range->begin_us = first_us;
-        return 0;
-}
-
-static int read_range(struct store_reader *reader, const struct range *range,
-        struct store_block *block, store_block_function function, void *userdata)
-{
-        CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[FIND_BLOCKS];
-        int r;
-
-        sqlite3_bind_int64(statement, 1, range->stream);
-        sqlite3_bind_int64(statement, 2, range->begin_us);
-        sqlite3_bind_int64(statement, 3, range->from_us);
-        sqlite3_bind_int64(statement, 4, range->to_us);
-        sqlite3_bind_int64(statement, 5, range->before_id);
-        while ((r = next_row(reader, statement)) > 0) {
-                block->first_us = sqlite3_column_int64(statement, 0);
-                block->last_us = sqlite3_column_int64(statement, 1);
-                block->bytes = sqlite3_column_blob(statement, 2);
-                block->size = (size_t)sqlite3_column_bytes(statement, 2);
-                r = function(userdata, block);
-                if (r < 0)
-                        return r;
-        }
-        return r;
-}
-
-int store_read_blocks(struct store_reader *reader, enum source_id source, const struct id *host,
-        int64_t from_us, int64_t to_us, store_block_function function, void *userdata)
-{
-        CLEANUP(store_reset)
-        sqlite3_stmt *statement = reader->statements[host ? FIND_STREAM : FIND_STREAMS];
-        int r;
-
-        sqlite3_bind_int(statement, 1, (int)source);
-        if (host)
-                store_bind_id(statement, 2, host);
-        while ((r = next_row(reader, statement)) > 0) {
-                struct range range = {
-                        .stream = sqlite3_column_int64(statement, 0),
-                        .from_us = from_us,
-                        .to_us = to_us,
-                        .begin_us = subtract(from_us, sqlite3_column_int64(statement, 2)),
-                };
-                struct store_block block = {.source = source};
-
-                r = column_id(statement, 1, &block.host);
-                if (r < 0)
-                        return r;
-                r = find_before(reader, &range);
-                if (r < 0)
-                        return r;
-                r = read_range(reader, &range, &block, function, userdata);
-                if (r < 0)
-                        return r;
-        }
-        return r;
-}
-
 int store_read_facts(struct store_reader *reader, store_facts_function function, void *userdata)
 {
         CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[ALL_FACTS];
         int r;
 
-        while ((r = next_row(reader, statement)) > 0) {
+        while ((r = store_next_row(reader, statement)) > 0) {
                 struct store_facts facts;
 
-                r = column_id(statement, 0, &facts.host);
+                r = store_column_id(statement, 0, &facts.host);
                 if (r < 0)
                         return r;
                 facts.updated_us = sqlite3_column_int64(statement, 1);
@@ -296,7 +191,7 @@ int store_read_host_facts(struct store_reader *reader, const struct id *host, ch
         int r;
 
         store_bind_id(statement, 1, host);
-        r = next_row(reader, statement);
+        r = store_next_row(reader, statement);
         if (r <= 0)
                 return r == 0 ? -ENOENT : r;
         text = (const char *)sqlite3_column_text(statement, 0);
@@ -309,7 +204,7 @@ int store_read_facts_version(struct store_reader *reader, uint64_t *ret)
         CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[FACTS_VERSION];
         int r;
 
-        r = next_row(reader, statement);
+        r = store_next_row(reader, statement);
         if (r <= 0)
                 return r == 0 ? -EBADMSG : r;
         *ret = (uint64_t)sqlite3_column_int64(statement, 0);
@@ -321,7 +216,7 @@ int store_read_agents(struct store_reader *reader, store_agent_function function
         CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[ALL_AGENTS];
         int r;
 
-        while ((r = next_row(reader, statement)) > 0) {
+        while ((r = store_next_row(reader, statement)) > 0) {
                 struct store_agent agent = {
                         .first_seen_us = sqlite3_column_int64(statement, 1),
                         .last_seen_us = sqlite3_column_int64(statement, 2),
@@ -335,7 +230,7 @@ int store_read_agents(struct store_reader *reader, store_agent_function function
 
                 if (sqlite3_column_type(statement, 3) != SQLITE_NULL)
                         agent.clock_offset_us = sqlite3_column_int64(statement, 3);
-                r = column_id(statement, 0, &agent.host);
+                r = store_column_id(statement, 0, &agent.host);
                 if (r < 0)
                         return r;
                 r = function(userdata, &agent);
@@ -350,7 +245,7 @@ int store_read_streams(struct store_reader *reader, store_stream_function functi
         CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[ALL_STREAMS];
         int r;
 
-        while ((r = next_row(reader, statement)) > 0) {
+        while ((r = store_next_row(reader, statement)) > 0) {
                 struct store_stream stream = {
                         .source = (enum source_id)sqlite3_column_int(statement, 1),
                         .first_us = sqlite3_column_int64(statement, 2),
@@ -360,7 +255,7 @@ int store_read_streams(struct store_reader *reader, store_stream_function functi
                         .rows = (uint64_t)sqlite3_column_int64(statement, 6),
                 };
 
-                r = column_id(statement, 0, &stream.host);
+                r = store_column_id(statement, 0, &stream.host);
                 if (r < 0)
                         return r;
                 r = function(userdata, &stream);
@@ -378,7 +273,7 @@ int store_read_gaps(struct store_reader *reader, int64_t from_us, int64_t to_us,
 
         sqlite3_bind_int64(statement, 1, from_us);
         sqlite3_bind_int64(statement, 2, to_us);
-        while ((r = next_row(reader, statement)) > 0) {
+        while ((r = store_next_row(reader, statement)) > 0) {
                 struct store_gap gap = {
                         .source = (enum source_id)sqlite3_column_int(statement, 1),
                         .first_us = sqlite3_column_int64(statement, 2),
@@ -386,7 +281,7 @@ int store_read_gaps(struct store_reader *reader, int64_t from_us, int64_t to_us,
                         .rows = (uint64_t)sqlite3_column_int64(statement, 4),
                 };
 
-                r = column_id(statement, 0, &gap.host);
+                r = store_column_id(statement, 0, &gap.host);
                 if (r < 0)
                         return r;
                 r = function(userdata, &gap);
@@ -406,7 +301,7 @@ int store_read_plan(
         int r;
 
         store_bind_id(statement, 1, host ? host : &everybody);
-        r = next_row(reader, statement);
+        r = store_next_row(reader, statement);
         if (r <= 0)
                 return r == 0 ? -ENOENT : r;
         text = (const char *)sqlite3_column_text(statement, 0);
@@ -423,11 +318,11 @@ int store_read_plans(struct store_reader *reader, store_plan_function function, 
         CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[ALL_PLANS];
         int r;
 
-        while ((r = next_row(reader, statement)) > 0) {
+        while ((r = store_next_row(reader, statement)) > 0) {
                 const char *json = (const char *)sqlite3_column_text(statement, 1);
                 struct id host;
 
-                r = column_id(statement, 0, &host);
+                r = store_column_id(statement, 0, &host);
                 if (r < 0)
                         return r;
                 if (!json)
@@ -442,20 +337,6 @@ int store_read_plans(struct store_reader *reader, store_plan_function function, 
 
 int store_read_size(struct store_reader *reader, uint64_t *ret_bytes)
 {
-        static const char *const suffixes[] = {"", "-wal", "-shm"};
-        uint64_t bytes = 0;
-
-        for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-                CLEANUP(str) char *path = NULL;
-                struct stat status;
-
-                if (asprintf(&path, "%s/" STORE_FILE "%s", reader->folder, suffixes[i]) < 0) {
-                        path = NULL;
-                        return -ENOMEM;
-                }
-                if (stat(path, &status) == 0)
-                        bytes += (uint64_t)status.st_size;
-        }
-        *ret_bytes = bytes;
+        *ret_bytes = store_files_size(reader->folder, false);
         return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * The store's file: opening it, its schema and what SQLite's codes mean. One database with 4 KiB
- * pages (small commits write small frames), WAL and synchronous=FULL (a commit survives a power
- * cut). The schema's version is SQLite's user_version; each row of migrations leads to the next.
+ * The hot log's file: opening it, its schema and what SQLite's codes mean. 4 KiB pages (small
+ * commits write small frames), WAL and synchronous=FULL (a commit survives a power cut). The
+ * schema's version is SQLite's user_version; each row of migrations leads to the next.
  */
 #include "collectord/store-private.h"
 
@@ -44,6 +44,15 @@ static const char *const migrations[] = {
         "  backlog_rows INTEGER NOT NULL) WITHOUT ROWID;"
         "CREATE TABLE facts(host BLOB PRIMARY KEY, updated_us INTEGER NOT NULL, json TEXT NOT NULL);"
         "CREATE TABLE plan(host BLOB PRIMARY KEY, revision INTEGER NOT NULL, json TEXT NOT NULL);",
+        /* 2. What was here is the hot log from now on; blocks are moved into sealed files. sealed_us
+         * is the newest row that was moved: what is older may be there already. span_us reaches from
+         * a slot's begin to its last row. dirty: slots of a tier that have to be made (anew). */
+        "ALTER TABLE stream ADD COLUMN sealed_us INTEGER;"
+        "INSERT INTO meta VALUES ('dirty_version', 0);"
+        "CREATE TABLE dirty(tier INTEGER NOT NULL, slot INTEGER NOT NULL, stream INTEGER NOT NULL,"
+        "  version INTEGER NOT NULL, PRIMARY KEY(tier, slot, stream)) WITHOUT ROWID;"
+        "CREATE TABLE expired(tier INTEGER NOT NULL, period INTEGER NOT NULL,"
+        "  PRIMARY KEY(tier, period)) WITHOUT ROWID;",
 };
 /* clang-format on */
 #define SCHEMA_VERSION ((int)(sizeof(migrations) / sizeof(migrations[0])))
@@ -154,7 +163,7 @@ int store_open_database(const char *folder, bool write, sqlite3 **ret)
         return 0;
 }
 
-static int read_pragma(sqlite3 *db, const char *sql, int *ret)
+int store_read_pragma(sqlite3 *db, const char *sql, int *ret)
 {
         sqlite3_stmt *statement = NULL;
         int code, r;
@@ -194,13 +203,13 @@ int store_migrate(sqlite3 *db, const char *path, char **ret_message)
 {
         int version, application, tables, r;
 
-        r = read_pragma(db, "PRAGMA user_version", &version);
+        r = store_read_pragma(db, "PRAGMA user_version", &version);
         if (r < 0)
                 return r;
-        r = read_pragma(db, "PRAGMA application_id", &application);
+        r = store_read_pragma(db, "PRAGMA application_id", &application);
         if (r < 0)
                 return r;
-        r = read_pragma(db, "SELECT count(*) FROM sqlite_schema", &tables);
+        r = store_read_pragma(db, "SELECT count(*) FROM sqlite_schema", &tables);
         if (r < 0)
                 return r;
         if (application != APPLICATION_ID && (tables > 0 || version > 0)) {

@@ -6,7 +6,8 @@
 #include <string.h>
 
 struct run_key {
-        int64_t run, stream;
+        int64_t run, stream, span_us;
+        int64_t sealed_us; /* rows up to here may be sealed; INT64_MIN: none is */
 };
 
 static void bind_run(sqlite3_stmt *statement, const struct block_header *header)
@@ -29,6 +30,10 @@ static int find_run(struct store *store, const struct block_header *header, stru
                 return store_errno(store->db, code);
         ret->run = sqlite3_column_int64(statement, 0);
         ret->stream = sqlite3_column_int64(statement, 1);
+        ret->sealed_us = sqlite3_column_type(statement, 2) == SQLITE_NULL
+                                 ? INT64_MIN
+                                 : sqlite3_column_int64(statement, 2);
+        ret->span_us = sqlite3_column_int64(statement, 3);
         return 1;
 }
 
@@ -114,6 +119,12 @@ int store_put_block(struct store *store, const struct block_header *header, cons
         r = get_run(store, header, &key);
         if (r < 0)
                 return r;
+        if (!gap && header->first_us <= key.sealed_us) {
+                r = late_find(
+                        store->late, &store->sealed, key.stream, key.span_us, header, bytes, size);
+                if (r != 0)
+                        return r;
+        }
         r = add_block(store, gap ? WRITE_ADD_GAP : WRITE_ADD_BLOCK, &key, header, bytes, size);
         if (r < 0)
                 return r;

@@ -18,9 +18,9 @@ static const char *const write_sql[N_WRITE_STATEMENTS] = {
         [WRITE_SAVEPOINT] = "SAVEPOINT request",
         [WRITE_SAVEPOINT_RELEASE] = "RELEASE request",
         [WRITE_SAVEPOINT_ROLLBACK] = "ROLLBACK TO request",
-        [WRITE_FIND_RUN] =
-                "SELECT run.id, stream.id FROM stream JOIN run ON run.stream = stream.id "
-                "WHERE host = ?1 AND source = ?2 AND boot = ?3",
+        [WRITE_FIND_RUN] = "SELECT run.id, stream.id, sealed_us, span_us FROM stream JOIN run ON "
+                           "run.stream = stream.id "
+                           "WHERE host = ?1 AND source = ?2 AND boot = ?3",
         [WRITE_ADD_STREAM] = "INSERT INTO stream(host, source) VALUES (?1, ?2) "
                              "ON CONFLICT(host, source) DO NOTHING",
         [WRITE_ADD_RUN] = "INSERT INTO run(stream, boot) SELECT id, ?3 FROM stream "
@@ -56,8 +56,23 @@ static const char *const write_sql[N_WRITE_STATEMENTS] = {
         [WRITE_RETAIN_GAPS] = "DELETE FROM gap WHERE id IN (SELECT id FROM gap WHERE last_us < ?1 "
                               "LIMIT ?2)",
         [WRITE_DISCOUNT_STREAM] =
-                "UPDATE stream SET blocks = blocks - ?2, rows = rows - ?3, first_us = ifnull("
-                "(SELECT min(first_us) FROM block WHERE stream = ?1), last_us) WHERE id = ?1",
+                "UPDATE stream SET blocks = blocks - ?2, rows = rows - ?3, first_us = iif("
+                "sealed_us IS NULL, ifnull((SELECT min(first_us) FROM block WHERE stream = ?1), "
+                "last_us), first_us) WHERE id = ?1",
+        [WRITE_REMOVE_BLOCK] = "DELETE FROM block WHERE id = ?1",
+        [WRITE_MOVE_STREAM] = "UPDATE stream SET sealed_us = max(ifnull(sealed_us, ?2), ?2), "
+                              "span_us = max(span_us, ?3) WHERE id = ?1",
+        [WRITE_NEXT_DIRTY] = "UPDATE meta SET value = value + 1 WHERE key = 'dirty_version' "
+                             "RETURNING value",
+        [WRITE_ADD_DIRTY] = "INSERT INTO dirty VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET "
+                            "version = ?4",
+        [WRITE_CLEAR_DIRTY] = "DELETE FROM dirty WHERE tier = ?1 AND slot = ?2 AND stream = ?3 AND "
+                              "version = ?4",
+        [WRITE_EXPIRE] = "INSERT INTO expired VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        [WRITE_EXPIRE_STREAM] = "UPDATE stream SET blocks = max(blocks - ?2, 0), "
+                                "rows = max(rows - ?3, 0) WHERE id = ?1",
+        [WRITE_FORGET_STREAMS] = "UPDATE stream SET first_us = min(?1, last_us) WHERE "
+                                 "first_us < ?1",
 };
 
 static char *make_message(const char *path, const char *reason)
@@ -126,6 +141,15 @@ static int open_store(const char *folder, const char *path, struct store *store,
         r = store_prepare(store->db, write_sql, N_WRITE_STATEMENTS, store->statements);
         if (r < 0)
                 return r;
+        r = sealed_init(&store->sealed, folder, false);
+        if (r < 0)
+                return r;
+        r = late_new(&store->late);
+        if (r < 0)
+                return r;
+        store->folder = strdup(folder);
+        if (!store->folder)
+                return -ENOMEM;
         /* A medium that cannot be written shows here, not at the first upload. */
         return store_execute(store->db, "BEGIN IMMEDIATE; UPDATE meta SET value = value "
                                         "WHERE key = 'facts_version'; COMMIT");
@@ -162,6 +186,9 @@ struct store *store_close(struct store *store)
         for (size_t i = 0; i < N_WRITE_STATEMENTS; i++)
                 sqlite3_finalize(store->statements[i]);
         sqlite3_close(store->db);
+        sealed_done(&store->sealed);
+        late_free(store->late);
+        free(store->folder);
         if (store->lock_fd >= 0)
                 close(store->lock_fd);
         free(store);
@@ -170,8 +197,12 @@ struct store *store_close(struct store *store)
 
 int store_set_limit(struct store *store, uint64_t bytes)
 {
+        uint64_t sealed = bytes ? store_files_size(store->folder, true) : 0;
+        uint64_t pages = bytes ? (bytes > sealed ? bytes - sealed : 0) / 4096
+                               : 4294967294u; /* SQLite's own largest */
         char sql[64];
-        uint64_t pages = bytes ? bytes / 4096 : 4294967294u; /* SQLite's own largest */
+
+        store->limit = bytes;
 
         if (pages > 4294967294u)
                 pages = 4294967294u;

@@ -94,6 +94,37 @@ int store_put_plan(
  * *ret_removed > 0: call again. */
 int store_retain(struct store *store, int64_t before_us, uint32_t limit, uint32_t *ret_removed);
 
+/*
+ * ---- upkeep ----
+ *
+ * A keeper moves what has settled from the hot log into sealed files, merged; makes the coarser
+ * tiers of it, anew where something came late; and finds files that are too old. It belongs to one
+ * thread. What it did is a step, which the loop thread then follows: only that removes blocks from
+ * the hot log, so that at any moment everything is there at least once.
+ */
+#define STORE_SETTLE_US                                                                            \
+        INT64_C(30000000) /* blocks that are younger may have company on the way                   \
+                           */
+struct store_ages {
+        int64_t raw_us, minute_us, hour_us; /* how long the tiers are kept; 0: for ever */
+        int64_t settle_us;
+};
+struct store_keeper;
+int store_keeper_open(const char *folder, const struct store_ages *ages, struct store_keeper **ret);
+struct store_keeper *store_keeper_close(struct store_keeper *keeper);
+DEFINE_CLEANUP(store_keeper, struct store_keeper *, store_keeper_close)
+
+struct store_step;
+/* Does what is to do at @now_us, for about 50 ms at most. 1: *ret has to be followed before the
+ * next call; 0: nothing is to do for now. Errors as above; what was begun is begun anew later. */
+int store_keeper_step(struct store_keeper *keeper, int64_t now_us, struct store_step **ret);
+struct store_step *store_step_free(struct store_step *step);
+DEFINE_CLEANUP(store_step, struct store_step *, store_step_free)
+/* Loop thread, in a transaction of its own of a few milliseconds. 1: call it again. */
+int store_follow(struct store *store, struct store_step *step);
+/* Blocks that the step moves. */
+size_t store_step_blocks(const struct store_step *step);
+
 /* ---- reading ---- */
 
 struct store_block {
@@ -108,10 +139,13 @@ typedef int (*store_block_function)(void *userdata, const struct store_block *bl
 /*
  * All blocks of @source (of @host unless NULL) that touch [from_us, to_us], plus for each (host,
  * source) the nearest block before @from_us, so that the window's edge can be interpolated. Ordered
- * by host, then first_us.
+ * by host, then first_us. Rows may be as far apart as @resolution_us where that is kept (0: as they
+ * came), and are further apart where nothing finer is kept any more. A row may come twice, in two
+ * blocks. What cannot be read is left out and counted as rotten.
  */
 int store_read_blocks(struct store_reader *reader, enum source_id source, const struct id *host,
-        int64_t from_us, int64_t to_us, store_block_function function, void *userdata);
+        int64_t from_us, int64_t to_us, uint64_t resolution_us, store_block_function function,
+        void *userdata);
 
 struct store_facts {
         struct id host;
@@ -137,7 +171,7 @@ int store_read_agents(struct store_reader *reader, store_agent_function function
 struct store_stream {
         struct id host;
         enum source_id source;
-        int64_t first_us, last_us; /* of all its blocks */
+        int64_t first_us, last_us; /* of what is kept of it, in whatever tier */
         uint64_t interval_us;      /* of the newest block */
         uint64_t blocks, rows;
 };

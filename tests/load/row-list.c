@@ -93,7 +93,7 @@ int row_list_load(struct row_list *list, const char *folder)
                 return r;
         r = store_reader_begin(reader);
         for (enum source_id source = SOURCE_NONE + 1; source < SOURCE_MAX_ && r == 0; source++)
-                r = store_read_blocks(reader, source, NULL, 0, INT64_MAX / 2, add_block, list);
+                r = store_read_blocks(reader, source, NULL, 0, INT64_MAX / 2, 0, add_block, list);
         store_reader_end(reader);
         return r;
 }

@@ -220,7 +220,8 @@ static int count_blocks(struct fixture *f)
         int n = 0;
 
         assert_int_equal(
-                store_read_blocks(f->reader, SOURCE_DISKSTATS, NULL, 0, NOW, count_block, &n), 0);
+                store_read_blocks(f->reader, SOURCE_DISKSTATS, NULL, 0, NOW, 0, count_block, &n),
+                0);
         return n;
 }
 

@@ -113,7 +113,7 @@ static struct seen read_blocks(
         struct seen seen = {0};
 
         assert_int_equal(store_read_blocks(reader, SOURCE_DISKSTATS, host, START + from * SECOND,
-                                 START + to * SECOND, see_block, &seen),
+                                 START + to * SECOND, 0, see_block, &seen),
                 0);
         return seen;
 }
@@ -382,10 +382,10 @@ static void gives_up_a_read_at_its_deadline(void **state)
 
         store_reader_set_deadline(reader, 1);
         assert_int_equal(
-                store_read_blocks(reader, SOURCE_OSD, NULL, 0, START, see_block, &seen), -ETIME);
+                store_read_blocks(reader, SOURCE_OSD, NULL, 0, START, 0, see_block, &seen), -ETIME);
         store_reader_set_deadline(reader, 0);
         assert_int_equal(
-                store_read_blocks(reader, SOURCE_OSD, NULL, 0, START, see_block, &seen), 0);
+                store_read_blocks(reader, SOURCE_OSD, NULL, 0, START, 0, see_block, &seen), 0);
 }
 
 static void sees_one_state_between_begin_and_end(void **state)
@@ -554,7 +554,7 @@ static void keeps_each_acknowledged_block_once_when_it_is_killed(void **state)
         store = open_store(*state);
         reader = open_reader(*state);
         assert_int_equal(store_read_blocks(reader, SOURCE_DISKSTATS, NULL, 0,
-                                 START + SEQUENCES_MAX * SECOND, count_sequence, counts),
+                                 START + SEQUENCES_MAX * SECOND, 0, count_sequence, counts),
                 0);
         for (uint64_t i = 0; i < next; i++)
                 if (counts[i] != 1)

@@ -1,0 +1,48 @@
+#pragma once
+/* What store-keeper.c (from the hot log into raw files) and store-tier.c (coarser tiers, and what
+ * is too old) share. */
+
+#include "collectord/merge.h"
+#include "collectord/store-private.h"
+#include "collectord/tier.h"
+
+enum keeper_statement {
+        KEEPER_STREAMS,
+        KEEPER_NEWEST,
+        KEEPER_CHUNK_NEWEST,
+        KEEPER_CHUNK,
+        KEEPER_DIRTY,
+        KEEPER_HOT,
+        KEEPER_DIRTY_BELOW,
+        KEEPER_EXPIRED,
+        N_KEEPER_STATEMENTS,
+};
+
+#define KEEPER_FULL_MAX 64u
+
+struct store_keeper {
+        sqlite3 *db; /* the hot log, read only */
+        sqlite3_stmt *statements[N_KEEPER_STATEMENTS];
+        struct sealed sealed;
+        struct store_ages ages;
+        struct late *late;
+        struct merge *merge;
+        /* Blocks up to settled_id were there when newest_id was looked up the time before. */
+        int64_t looked_us, newest_id, settled_id;
+        /* Where pieces go. */
+        struct sealed_file *file;
+        int64_t slot, stream, piece_last_us;
+        uint32_t pieces;
+        /* Chunks that have no room for another part: they stay in the hot log. */
+        struct {
+                int64_t stream, begin_us;
+        } full[KEEPER_FULL_MAX];
+        size_t n_full;
+};
+
+/* Makes room for one member more than @n. */
+int keeper_grow(void *array, size_t *allocated, size_t n, size_t size);
+int keeper_add_dirty(struct store_step *step, enum sealed_tier tier, int64_t slot, int64_t stream);
+/* As store_keeper_step. */
+int keeper_expire(struct store_keeper *keeper, int64_t now_us, struct store_step *step);
+int keeper_make_tiers(struct store_keeper *keeper, int64_t now_us, struct store_step *step);

@@ -1,0 +1,135 @@
+#include "collectord/upkeep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectord/worker.h"
+#include "lib/clock.h"
+#include "lib/log.h"
+
+#define SLICE_PAUSE_US 2000ull   /* between two slices of a step, and between steps */
+#define IDLE_PAUSE_US 5000000ull /* nothing was to do */
+#define ERROR_PAUSE_US 30000000ull
+#define TIMER_ACCURACY_US 1000ull
+
+struct upkeep {
+        struct store *store;
+        struct metrics *metrics;
+        struct store_keeper *keeper;
+        struct workers *workers;
+        sd_event_source *jobs_source, *timer;
+        struct job job;
+        struct store_step *step; /* of the keeper, not followed yet */
+        int result, error;       /* error: the last that was logged */
+};
+
+static void run(struct job *job, void *state, bool hurry)
+{
+        struct upkeep *upkeep = state;
+
+        (void)job;
+        upkeep->result =
+                hurry ? 0 : store_keeper_step(upkeep->keeper, clock_realtime_us(), &upkeep->step);
+}
+
+static void pause_for(struct upkeep *upkeep, uint64_t pause_us)
+{
+        sd_event_source_set_time_relative(upkeep->timer, pause_us);
+        sd_event_source_set_enabled(upkeep->timer, SD_EVENT_ONESHOT);
+}
+
+static void take_result(struct upkeep *upkeep, int r)
+{
+        if (r < 0)
+                metrics_add(upkeep->metrics, upkeep_failures, 1);
+        if (r < 0 && r != upkeep->error)
+                log_error("the store's upkeep failed, and is tried again: %s", strerror(-r));
+        upkeep->error = r < 0 ? r : 0;
+}
+
+static void done(struct job *job)
+{
+        struct upkeep *upkeep = (struct upkeep *)((char *)job - offsetof(struct upkeep, job));
+        int r = upkeep->result;
+
+        take_result(upkeep, r);
+        if (r > 0) {
+                metrics_add(upkeep->metrics, upkeep_steps, 1);
+                metrics_add(upkeep->metrics, sealed_blocks, store_step_blocks(upkeep->step));
+        }
+        pause_for(upkeep, r < 0 ? ERROR_PAUSE_US : r > 0 ? SLICE_PAUSE_US : IDLE_PAUSE_US);
+}
+
+static int on_timer(sd_event_source *source, uint64_t time_us, void *userdata)
+{
+        struct upkeep *upkeep = userdata;
+        int r;
+
+        (void)source, (void)time_us;
+        if (upkeep->step) {
+                r = store_follow(upkeep->store, upkeep->step);
+                take_result(upkeep, r);
+                if (r <= 0)
+                        upkeep->step = store_step_free(upkeep->step);
+                pause_for(upkeep, r < 0 ? ERROR_PAUSE_US : SLICE_PAUSE_US);
+                return 0;
+        }
+        r = workers_add(upkeep->workers, &upkeep->job);
+        if (r < 0)
+                pause_for(upkeep, ERROR_PAUSE_US);
+        return 0;
+}
+
+static int on_job(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct upkeep *upkeep = userdata;
+
+        (void)source, (void)fd, (void)events;
+        workers_dispatch(upkeep->workers);
+        return 0;
+}
+
+int upkeep_new(sd_event *event, const char *folder, const struct store_ages *ages,
+        struct store *store, struct metrics *metrics, struct upkeep **ret)
+{
+        CLEANUP(upkeep) struct upkeep *upkeep = calloc(1, sizeof(*upkeep));
+        void *states[1] = {upkeep};
+        int r;
+
+        if (!upkeep)
+                return -ENOMEM;
+        upkeep->store = store;
+        upkeep->metrics = metrics;
+        upkeep->job.run = run;
+        upkeep->job.done = done;
+        r = store_keeper_open(folder, ages, &upkeep->keeper);
+        if (r < 0)
+                return r;
+        r = workers_new(1, states, 1, &upkeep->workers);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(event, &upkeep->jobs_source, workers_get_fd(upkeep->workers), EPOLLIN,
+                on_job, upkeep);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(event, &upkeep->timer, CLOCK_MONOTONIC, SLICE_PAUSE_US,
+                TIMER_ACCURACY_US, on_timer, upkeep);
+        if (r < 0)
+                return r;
+        *ret = STEAL(upkeep);
+        return 0;
+}
+
+struct upkeep *upkeep_free(struct upkeep *upkeep)
+{
+        if (!upkeep)
+                return NULL;
+        sd_event_source_disable_unref(upkeep->jobs_source);
+        sd_event_source_disable_unref(upkeep->timer);
+        workers_free(upkeep->workers);
+        store_step_free(upkeep->step);
+        store_keeper_close(upkeep->keeper);
+        free(upkeep);
+        return NULL;
+}
