@@ -9,7 +9,6 @@
 #include <jansson.h>
 
 #include "agentd/host-process.h"
-#include "agentd/perf-faults.h"
 #include "lib/log.h"
 
 #define PAUSE_FIRST_US 1000000u /* after a failure; doubles */
@@ -17,25 +16,49 @@
 #define PAUSE_SLACK_US 100000u /* so that a pause of a second skips no tick of a second */
 #define RESETS_SHIFT 48        /* in the instance, above the start time */
 
-static const char *const questions[] = {
-        [OSD_STATUS] = "{\"prefix\":\"status\",\"format\":\"json\"}",
-        [OSD_VERSION] = "{\"prefix\":\"version\",\"format\":\"json\"}",
-        [OSD_PERF] = "{\"prefix\":\"perf dump\",\"format\":\"json\"}",
-};
-
-void osd_init(struct osd *osd, struct osd_found *found)
+static const char *question(const struct osd_context *context, enum osd_stage stage)
 {
+        switch (stage) {
+        case OSD_STATUS:
+                return "{\"prefix\":\"status\",\"format\":\"json\"}";
+        case OSD_VERSION:
+                return "{\"prefix\":\"version\",\"format\":\"json\"}";
+        default:
+                return context->reader->question;
+        }
+}
+
+int osd_init(struct osd *osd, const struct osd_context *context, struct osd_found *found)
+{
+        size_t n = context->n_metrics;
+
         *osd = (struct osd){.found = *found};
-        osd_socket_init(&osd->socket);
-        snprintf(osd->name, sizeof(osd->name), "osd.%" PRIu32, found->id);
         found->path = NULL;
+        osd_socket_init(&osd->socket);
+        snprintf(osd->name, sizeof(osd->name), "osd.%" PRIu32, osd->found.id);
+        osd->columns = calloc(n, sizeof(*osd->columns));
+        osd->values = calloc(n, sizeof(*osd->values));
+        osd->present = calloc(n, sizeof(*osd->present));
+        osd->incoming = calloc(n, sizeof(*osd->incoming));
+        osd->incoming_present = calloc(n, sizeof(*osd->incoming_present));
+        osd->memory = calloc(1, context->reader->memory + 1);
+        if (!osd->columns || !osd->values || !osd->present || !osd->incoming ||
+                !osd->incoming_present || !osd->memory)
+                return -ENOMEM;
+        return 0;
 }
 
 void osd_done(struct osd *osd)
 {
         osd_socket_done(&osd->socket);
         free(osd->found.path);
-        osd->found.path = NULL;
+        free(osd->columns);
+        free(osd->values);
+        free(osd->present);
+        free(osd->incoming);
+        free(osd->incoming_present);
+        free(osd->memory);
+        *osd = (struct osd){.socket = {.fd = -1}};
 }
 
 void osd_compare(struct osd *osd, const struct osd_found *found)
@@ -55,6 +78,8 @@ static const char *reason(int error)
                 return "is not a socket";
         case -EPROTO:
                 return "sends more than it announced";
+        case -EPROTONOSUPPORT:
+                return "counts in other units than the releases known to strata";
         case -ENODATA:
                 return "gives an empty answer";
         case -EMSGSIZE:
@@ -97,17 +122,17 @@ static bool is_same_process(const struct osd *osd)
                osd->socket.changed_ns == osd->changed_ns;
 }
 
-static int osd_ask(struct osd *osd, enum osd_stage stage)
+static int osd_ask(struct osd *osd, const struct osd_context *context, enum osd_stage stage)
 {
         pid_t expected = osd->known && !osd->look ? osd->pid : 0;
         int r;
 
         osd->stage = stage;
-        r = osd_socket_ask(&osd->socket, osd->found.path, expected, questions[stage]);
-        if (r < 0 || stage != OSD_PERF || is_same_process(osd))
+        r = osd_socket_ask(&osd->socket, osd->found.path, expected, question(context, stage));
+        if (r < 0 || stage != OSD_COUNTERS || is_same_process(osd))
                 return r;
         osd->stage = OSD_STATUS;
-        return osd_socket_ask(&osd->socket, osd->found.path, 0, questions[OSD_STATUS]);
+        return osd_socket_ask(&osd->socket, osd->found.path, 0, question(context, OSD_STATUS));
 }
 
 static json_t *answer_json(const struct osd *osd)
@@ -163,30 +188,8 @@ static int status_take(struct osd *osd, const struct osd_context *context)
         osd->pid = osd->socket.peer;
         osd->inode = osd->socket.inode;
         osd->changed_ns = osd->socket.changed_ns;
-        osd->places.n = 0;
-        memset(osd->values.present, 0, sizeof(osd->values.present));
+        memset(osd->present, 0, context->n_metrics * sizeof(bool));
         return 0;
-}
-
-/* What this release counts wrongly is not sampled, and said once. */
-static void faults_note(struct osd *osd, const struct osd_context *context)
-{
-        uint32_t release = perf_release_parse(osd->release);
-        size_t n, n_metrics;
-        const struct perf_fault *faults = perf_faults_get(&n);
-        const uint16_t *metrics = perf_get_metrics(context->perf, &n_metrics);
-
-        memset(osd->left_out, 0, sizeof(osd->left_out));
-        for (size_t i = 0; i < n; i++) {
-                if (!faults[i].left_out || !perf_fault_applies(&faults[i], release))
-                        continue;
-                for (size_t j = 0; j < n_metrics; j++)
-                        osd->left_out[j] |= metrics[j] == faults[i].metric;
-                source_report(&context->report, LOG_LEVEL_INFO,
-                        "%s: %s is left out: in Ceph %s it %s (%s)", osd->name,
-                        metric_get(faults[i].metric)->name, osd->release, faults[i].reason,
-                        faults[i].origin);
-        }
 }
 
 static int version_take(struct osd *osd, const struct osd_context *context)
@@ -198,74 +201,54 @@ static int version_take(struct osd *osd, const struct osd_context *context)
         json_decref(json);
         if (!version)
                 return -EBADMSG;
-        faults_note(osd, context);
+        memset(osd->memory, 0, context->reader->memory);
+        if (context->reader->greet)
+                context->reader->greet(context, osd);
         return 0;
 }
 
 /* Counters that only grow went down, in the same process: somebody said "perf reset". */
-static bool counters_were_reset(
-        const struct perf *perf, const struct perf_values *before, const struct perf_values *after)
+static bool counters_were_reset(const struct osd_context *context, const struct osd *osd)
 {
-        size_t n;
-        const uint16_t *metrics = perf_get_metrics(perf, &n);
-
-        for (size_t i = 0; i < n; i++) {
-                if (!before->present[i] || !after->present[i] ||
-                        after->value[i] >= before->value[i])
-                        continue;
-                switch (metrics[i]) {
-                case METRIC_OSD_OP_R:
-                case METRIC_OSD_OP_W:
-                case METRIC_OSD_SUBOP_W:
-                case METRIC_BLUESTORE_KV_COMMIT_COUNT:
-                case METRIC_BLUEFS_LOG_BYTES:
+        for (size_t i = 0; i < context->n_metrics; i++)
+                if (osd->present[i] && osd->incoming_present[i] &&
+                        osd->incoming[i] < osd->values[i] &&
+                        context->reader->only_grows(context->metrics[i]))
                         return true;
-                }
-        }
         return false;
 }
 
-static void absence_report(const struct osd *osd, const struct osd_context *context)
+static void incoming_take(struct osd *osd)
 {
-        size_t n, length = 0;
-        const uint16_t *metrics = perf_get_metrics(context->perf, &n);
-        char text[400];
+        uint64_t *values = osd->values;
+        bool *present = osd->present;
 
-        for (size_t i = 0; i < n; i++) {
-                const char *name = metric_get(metrics[i])->name;
-
-                if (!osd->values.present[i] && !osd->left_out[i] &&
-                        length + strlen(name) + 3 < sizeof(text))
-                        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
-                                length ? ", " : "", name);
-        }
-        if (length > 0)
-                source_report(&context->report, LOG_LEVEL_INFO, "%s: Ceph %s has no counter for %s",
-                        osd->name, osd->release, text);
+        osd->values = osd->incoming;
+        osd->present = osd->incoming_present;
+        osd->incoming = values;
+        osd->incoming_present = present;
 }
 
-static int perf_take(struct osd *osd, const struct osd_context *context)
+static int counters_take(struct osd *osd, const struct osd_context *context)
 {
-        struct perf_values values;
         const char *answer;
         size_t size;
         int r;
 
         answer = osd_socket_get_answer(&osd->socket, &size);
-        r = perf_parse_again(context->perf, answer, size, &osd->places, &values);
+        r = context->reader->read(context, osd, answer, size, osd->incoming, osd->incoming_present);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < PERF_METRICS_MAX; i++)
-                values.present[i] &= !osd->left_out[i];
-        if (counters_were_reset(context->perf, &osd->values, &values)) {
+        if (counters_were_reset(context, osd)) {
                 osd->resets++;
                 osd->changed = true;
         }
-        osd->values = values;
+        incoming_take(osd);
         osd->answered = true;
-        if (!osd->counted)
-                absence_report(osd, context);
-        if (!osd->counted || memcmp(osd->columns, values.present, sizeof(osd->columns)) != 0)
+        if (!osd->counted && context->reader->first)
+                context->reader->first(context, osd);
+        if (!osd->counted ||
+                memcmp(osd->columns, osd->present, context->n_metrics * sizeof(bool)) != 0)
                 osd->changed = true;
         osd->counted = true;
         osd->look = false;
@@ -288,10 +271,10 @@ static int answer_take(struct osd *osd, const struct osd_context *context)
         case OSD_VERSION:
                 r = version_take(osd, context);
                 break;
-        case OSD_PERF:
-                return perf_take(osd, context);
+        case OSD_COUNTERS:
+                return counters_take(osd, context);
         }
-        return r < 0 ? r : osd_ask(osd, osd->stage + 1);
+        return r < 0 ? r : osd_ask(osd, context, osd->stage + 1);
 }
 
 void osd_begin(
@@ -303,7 +286,7 @@ void osd_begin(
         osd->deadline_us = deadline_us;
         if (now_us < osd->ask_at_us)
                 return;
-        r = osd_ask(osd, osd->known ? OSD_PERF : OSD_STATUS);
+        r = osd_ask(osd, context, osd->known ? OSD_COUNTERS : OSD_STATUS);
         if (r < 0)
                 osd_fail(osd, context, now_us, r);
 }

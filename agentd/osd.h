@@ -3,7 +3,8 @@
  * One OSD behind its admin socket: who it is, its counters, and what to do when it fails. A new
  * process is asked who it is before its counters; it is told from the one before by its process id,
  * by the socket's inode, and by counters that went down. Nothing here waits: the owner polls
- * osd->socket.fd for input.
+ * osd->socket.fd for input. Which counters these are, and how they are asked for, is a reader's
+ * business.
  */
 
 #include <stdbool.h>
@@ -12,16 +13,39 @@
 
 #include "agentd/osd-find.h"
 #include "agentd/osd-socket.h"
-#include "agentd/perf.h"
 #include "agentd/source.h"
 
-enum osd_stage { OSD_STATUS, OSD_VERSION, OSD_PERF };
+enum osd_stage { OSD_STATUS, OSD_VERSION, OSD_COUNTERS };
+
+struct osd;
+struct osd_reader;
 
 /* What all OSDs share. */
 struct osd_context {
         const char *root; /* "" or the folder that holds proc/ */
-        struct perf *perf;
         struct source_report report;
+        const struct osd_reader *reader;
+        void *shared; /* of the reader */
+        const uint16_t *metrics;
+        size_t n_metrics;
+};
+
+/* A question and what to make of its answer. */
+struct osd_reader {
+        const char *question;
+        size_t memory; /* bytes of osd->memory, all zero for a new process */
+        int (*open)(void **ret_shared, const uint16_t **ret_metrics, size_t *ret_n_metrics);
+        void (*close)(void *shared);
+        /* By index of the metrics. -EBADMSG: cannot be understood. -EPROTONOSUPPORT: it can, but
+         * means something else than in the releases we know. Allocates nothing. */
+        int (*read)(const struct osd_context *context, struct osd *osd, const char *text,
+                size_t size, uint64_t *ret_values, bool *ret_present);
+        /* This metric never goes down but by "perf reset". */
+        bool (*only_grows)(uint16_t metric);
+        /* A new process told its release; and its counters were read for the first time. NULL when
+         * there is nothing to tell. */
+        void (*greet)(const struct osd_context *context, struct osd *osd);
+        void (*first)(const struct osd_context *context, const struct osd *osd);
 };
 
 struct osd {
@@ -40,19 +64,19 @@ struct osd {
         uint64_t resets;            /* of the counters, within one life */
         bool counted;               /* the counters of this life were read: it is an entity */
         bool answered;              /* in this row */
-        bool changed; /* entity or columns are not what they were; the owner clears it */
-        bool left_out[PERF_METRICS_MAX]; /* its release counts these wrongly */
-        bool columns[PERF_METRICS_MAX];  /* as the owner laid them out */
-        struct perf_values values;
-        struct perf_places places;
+        bool changed;  /* entity or columns are not what they were; the owner clears it */
+        bool *columns; /* [n_metrics] as the owner laid them out */
+        uint64_t *values, *incoming; /* [n_metrics] of the last row, of the answer being read */
+        bool *present, *incoming_present;
+        void *memory;                              /* of the reader */
         int error;                                 /* as reported; 0 when all is well */
         uint64_t pause_us, ask_at_us, deadline_us; /* CLOCK_MONOTONIC */
 };
 
 /* A search found this in the place of osd->found: is it still the same socket? */
 void osd_compare(struct osd *osd, const struct osd_found *found);
-/* Takes over the path in @found. */
-void osd_init(struct osd *osd, struct osd_found *found);
+/* Takes over the path in @found; on -ENOMEM too. */
+int osd_init(struct osd *osd, const struct osd_context *context, struct osd_found *found);
 void osd_done(struct osd *osd);
 
 /* Begins a row: asks, unless a failure is too fresh. */

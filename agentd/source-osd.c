@@ -1,327 +1,133 @@
 /*
- * The OSDs of this node, through their admin sockets. All sockets are asked at once and answer as
- * they can until the deadline, so that a dead one costs its own samples alone, and no OSD has a
- * thread. One "perf dump" in full costs the OSD less than one for each logger that is wanted (0.5
- * against 0.8 ms): most of it is the connection.
+ * The counters of the OSDs of this node. One "perf dump" in full costs the OSD less than one for
+ * each logger that is wanted (0.5 against 0.8 ms): most of it is the connection.
  */
-#include "agentd/source.h"
+#include "agentd/osd-node.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "agentd/osd.h"
-#include "lib/clock.h"
+#include "agentd/perf-faults.h"
+#include "agentd/perf.h"
 #include "lib/log.h"
 
-#define DEADLINE_US 800000u /* of one row: below the shortest usual interval */
-#define SOCKET_US 500000u   /* of one OSD in a row */
-#define FIND_US 10000000u   /* between searches for new sockets */
-#define LAST_MS 2           /* to wait for one answer: an OSD gives it in half a millisecond */
-
-struct source {
-        char *root, *folders;
-        struct osd_context context;
-        const uint16_t *metrics;
-        size_t n_metrics;
-        struct osd *osds;
-        size_t n_osds;
-        struct pollfd *polls;
-        uint64_t find_at_us; /* CLOCK_MONOTONIC */
-        int find_error;
-        bool changed; /* an entity is gone */
-        struct block_entity *entities;
-        struct block_column *columns;
-        uint64_t *values;
-        uint8_t *present;
-        uint32_t n_entities, n_columns;
-        uint64_t generation;
+struct memory {
+        struct perf_places places;
+        bool left_out[PERF_METRICS_MAX]; /* its release counts these wrongly */
 };
 
-/* Keeps the OSD whose socket has the same path. */
-static void osd_take(struct source *source, struct osd *osd, struct osd_found *found)
+static int reader_open(void **ret_shared, const uint16_t **ret_metrics, size_t *ret_n_metrics)
 {
-        for (size_t i = 0; i < source->n_osds; i++) {
-                struct osd *known = &source->osds[i];
-
-                if (!known->found.path || strcmp(known->found.path, found->path) != 0)
-                        continue;
-                osd_compare(known, found);
-                *osd = *known;
-                *known = (struct osd){.socket = {.fd = -1}};
-                return;
-        }
-        osd_init(osd, found);
-}
-
-static void osds_replace(struct source *source, struct osd *osds, size_t n)
-{
-        for (size_t i = 0; i < source->n_osds; i++) {
-                struct osd *osd = &source->osds[i];
-
-                if (osd->counted)
-                        source_report(&source->context.report, LOG_LEVEL_NOTICE,
-                                "%s: its admin socket %s is gone", osd->name, osd->found.path);
-                source->changed |= osd->counted;
-                osd_done(osd);
-        }
-        free(source->osds);
-        source->osds = osds;
-        source->n_osds = n;
-}
-
-static int osds_find(struct source *source)
-{
-        struct pollfd *polls;
-        struct osd_found *found = NULL;
-        struct osd *osds;
-        size_t n = 0;
+        struct perf *perf;
         int r;
 
-        r = osd_find(source->folders, &found, &n);
-        if (r != source->find_error && r < 0)
-                source_report(&source->context.report, LOG_LEVEL_WARNING,
-                        "a folder of admin sockets (%s) cannot be read: %s", source->folders,
-                        strerrordesc_np(-r));
-        source->find_error = r;
-        osds = calloc(n + 1, sizeof(*osds));
-        polls = calloc(n + 1, sizeof(*polls));
-        if (!osds || !polls) {
-                osd_found_free(found, n);
-                free(osds);
-                free(polls);
-                return -ENOMEM;
-        }
-        for (size_t i = 0; i < n; i++)
-                osd_take(source, &osds[i], &found[i]);
-        osd_found_free(found, n);
-        osds_replace(source, osds, n);
-        free(source->polls);
-        source->polls = polls;
-        return 0;
-}
-
-/* The pollfds of the sockets that are under way; those that took too long fail. */
-static nfds_t polls_make(struct source *source, uint64_t now, uint64_t *ret_wake_us)
-{
-        nfds_t n = 0;
-
-        for (size_t i = 0; i < source->n_osds; i++) {
-                struct osd *osd = &source->osds[i];
-
-                if (osd->socket.fd < 0)
-                        continue;
-                if (now >= osd->deadline_us) {
-                        osd_time_out(osd, &source->context, now);
-                        continue;
-                }
-                *ret_wake_us = osd->deadline_us; /* the same for all */
-                source->polls[n++] = (struct pollfd){.fd = osd->socket.fd, .events = POLLIN};
-        }
-        return n;
-}
-
-/* What is there by now; most of it after one look. */
-static void answers_read(struct source *source, uint64_t now)
-{
-        for (size_t i = 0; i < source->n_osds; i++)
-                if (source->osds[i].socket.fd >= 0)
-                        osd_continue(&source->osds[i], &source->context, now);
-}
-
-/* To be woken by each of them costs more than to come when most are done: the one asked last. */
-static void last_await(const struct source *source)
-{
-        size_t i = source->n_osds;
-
-        while (i > 0 && source->osds[i - 1].socket.fd < 0)
-                i--;
-        if (i > 0)
-                poll(&(struct pollfd){.fd = source->osds[i - 1].socket.fd, .events = POLLIN}, 1,
-                        LAST_MS);
-}
-
-static void osds_ask(struct source *source, uint64_t deadline_us)
-{
-        uint64_t now = clock_monotonic_us();
-
-        if (now + SOCKET_US < deadline_us)
-                deadline_us = now + SOCKET_US;
-        for (size_t i = 0; i < source->n_osds; i++)
-                osd_begin(&source->osds[i], &source->context, now, deadline_us);
-        last_await(source);
-        for (;;) {
-                uint64_t wake_us = 0;
-                nfds_t n;
-
-                now = clock_monotonic_us();
-                answers_read(source, now);
-                n = polls_make(source, now, &wake_us);
-                if (n == 0)
-                        return;
-                poll(source->polls, n, (int)((wake_us - now) / 1000 + 1));
-        }
-}
-
-static int layout_allocate(struct source *source, size_t n)
-{
-        free(source->entities);
-        free(source->columns);
-        free(source->values);
-        free(source->present);
-        source->n_entities = source->n_columns = 0;
-        source->entities = calloc(n + 1, sizeof(*source->entities));
-        source->present = calloc(n + 1, sizeof(*source->present));
-        source->columns = calloc(n + 1, source->n_metrics * sizeof(*source->columns));
-        source->values = calloc(n + 1, source->n_metrics * sizeof(*source->values));
-        if (!source->entities || !source->present || !source->columns || !source->values)
-                return -ENOMEM;
-        return 0;
-}
-
-static void entity_add(struct source *source, struct osd *osd)
-{
-        memcpy(osd->columns, osd->values.present, sizeof(osd->columns));
-        for (size_t i = 0; i < source->n_metrics; i++)
-                if (osd->columns[i])
-                        source->columns[source->n_columns++] = (struct block_column){
-                                .entity = source->n_entities, .metric = source->metrics[i]};
-        source->entities[source->n_entities++] = (struct block_entity){.name = osd->name,
-                .identity = osd->identity,
-                .cluster = osd->cluster,
-                .instance = osd_instance(osd)};
-}
-
-static int layout_update(struct source *source)
-{
-        bool changed = source->changed;
-        int r;
-
-        for (size_t i = 0; i < source->n_osds; i++)
-                changed |= source->osds[i].changed;
-        if (!changed)
-                return 0;
-        source->changed = true;
-        r = layout_allocate(source, source->n_osds);
+        r = perf_new(&perf);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < source->n_osds; i++) {
-                source->osds[i].changed = false;
-                if (source->osds[i].counted)
-                        entity_add(source, &source->osds[i]);
-        }
-        source->generation++;
-        source->changed = false;
+        *ret_metrics = perf_get_metrics(perf, ret_n_metrics);
+        *ret_shared = perf;
         return 0;
 }
 
-/* The number of OSDs that are not in the row. */
-static uint32_t values_make(struct source *source)
+static void reader_close(void *shared)
 {
-        uint32_t entity = 0, failures = 0;
-        uint64_t *value = source->values;
-
-        for (size_t i = 0; i < source->n_osds; i++) {
-                const struct osd *osd = &source->osds[i];
-
-                failures += !osd->answered;
-                if (osd->error == -ENOENT || osd->error == -ECONNREFUSED)
-                        source->find_at_us = 0;
-                if (!osd->counted)
-                        continue;
-                source->present[entity++] = osd->answered;
-                for (size_t j = 0; j < source->n_metrics; j++)
-                        if (osd->columns[j])
-                                *value++ = osd->values.value[j];
-        }
-        return failures;
+        perf_free(shared);
 }
 
-static int osd_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
+static int reader_read(const struct osd_context *context, struct osd *osd, const char *text,
+        size_t size, uint64_t *ret_values, bool *ret_present)
 {
-        uint64_t now = clock_monotonic_us();
-        int64_t time_us;
-        uint32_t failures;
+        struct memory *memory = osd->memory;
+        struct perf_values values;
         int r;
 
-        if (now >= source->find_at_us) {
-                source->find_at_us = now + FIND_US;
-                r = osds_find(source);
-                if (r < 0)
-                        return r;
-        }
-        if (deadline_us > now + DEADLINE_US)
-                deadline_us = now + DEADLINE_US;
-        time_us = clock_realtime_us();
-        osds_ask(source, deadline_us);
-        r = layout_update(source);
+        r = perf_parse_again(context->shared, text, size, &memory->places, &values);
         if (r < 0)
                 return r;
-        failures = values_make(source) + (source->find_error < 0);
-        if (source->n_entities == 0)
-                return failures > 0 ? -EIO : -EAGAIN;
-        *ret = (struct sample){
-                .generation = source->generation,
-                .entities = source->entities,
-                .n_entities = source->n_entities,
-                .columns = source->columns,
-                .n_columns = source->n_columns,
-                .values = source->values,
-                .present = source->present,
-                .time_us = time_us,
-                .failures = failures,
-        };
+        for (size_t i = 0; i < context->n_metrics; i++) {
+                ret_values[i] = values.value[i];
+                ret_present[i] = values.present[i] && !memory->left_out[i];
+        }
         return 0;
 }
 
-static void osd_close(struct source *source)
+static bool reader_only_grows(uint16_t metric)
 {
-        if (!source)
-                return;
-        for (size_t i = 0; i < source->n_osds; i++)
-                osd_done(&source->osds[i]);
-        free(source->osds);
-        free(source->polls);
-        free(source->entities);
-        free(source->columns);
-        free(source->values);
-        free(source->present);
-        perf_free(source->context.perf);
-        free(source->folders);
-        free(source->root);
-        free(source);
+        switch (metric) {
+        case METRIC_OSD_OP_R:
+        case METRIC_OSD_OP_W:
+        case METRIC_OSD_SUBOP_W:
+        case METRIC_BLUESTORE_KV_COMMIT_COUNT:
+        case METRIC_BLUEFS_LOG_BYTES:
+                return true;
+        default:
+                return false;
+        }
 }
-DEFINE_CLEANUP(source, struct source *, osd_close)
+
+/* What this release counts wrongly is not sampled, and said once. */
+static void faults_note(const struct osd_context *context, struct osd *osd)
+{
+        uint32_t release = perf_release_parse(osd->release);
+        struct memory *memory = osd->memory;
+        size_t n;
+        const struct perf_fault *faults = perf_faults_get(&n);
+
+        for (size_t i = 0; i < n; i++) {
+                if (!faults[i].left_out || !perf_fault_applies(&faults[i], release))
+                        continue;
+                for (size_t j = 0; j < context->n_metrics; j++)
+                        memory->left_out[j] |= context->metrics[j] == faults[i].metric;
+                source_report(&context->report, LOG_LEVEL_INFO,
+                        "%s: %s is left out: in Ceph %s it %s (%s)", osd->name,
+                        metric_get(faults[i].metric)->name, osd->release, faults[i].reason,
+                        faults[i].origin);
+        }
+}
+
+static void absence_report(const struct osd_context *context, const struct osd *osd)
+{
+        const struct memory *memory = osd->memory;
+        size_t length = 0;
+        char text[400];
+
+        for (size_t i = 0; i < context->n_metrics; i++) {
+                const char *name = metric_get(context->metrics[i])->name;
+
+                if (!osd->present[i] && !memory->left_out[i] &&
+                        length + strlen(name) + 3 < sizeof(text))
+                        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
+                                length ? ", " : "", name);
+        }
+        if (length > 0)
+                source_report(&context->report, LOG_LEVEL_INFO, "%s: Ceph %s has no counter for %s",
+                        osd->name, osd->release, text);
+}
+
+static const struct osd_reader reader = {
+        .question = "{\"prefix\":\"perf dump\",\"format\":\"json\"}",
+        .memory = sizeof(struct memory),
+        .open = reader_open,
+        .close = reader_close,
+        .read = reader_read,
+        .only_grows = reader_only_grows,
+        .greet = faults_note,
+        .first = absence_report,
+};
 
 static int osd_open(const struct source_options *options, const struct source_report *report,
         struct source **ret)
 {
-        CLEANUP(source) struct source *source = calloc(1, sizeof(*source));
-        int r;
-
-        if (!source)
-                return -ENOMEM;
-        source->root = strdup(options->root ? options->root : "");
-        source->folders = strdup(options->osd_folders ? options->osd_folders : "");
-        if (!source->root || !source->folders)
-                return -ENOMEM;
-        source->context = (struct osd_context){.root = source->root, .report = *report};
-        r = perf_new(&source->context.perf);
-        if (r < 0)
-                return r;
-        source->metrics = perf_get_metrics(source->context.perf, &source->n_metrics);
-        *ret = STEAL(source);
-        return 0;
+        return osd_node_open(options, report, &reader, ret);
 }
 
 const struct source_class source_osd = {
         .id = SOURCE_OSD,
         .may_wait = true,
         .asks = true,
-        .deadline_us = DEADLINE_US,
+        .deadline_us = OSD_NODE_DEADLINE_US,
         .open = osd_open,
-        .collect = osd_collect,
-        .close = osd_close,
+        .collect = osd_node_collect,
+        .close = osd_node_close,
 };
