@@ -317,7 +317,7 @@ static int set_up_sampler(struct agent *agent)
                 EPOLLIN, on_worker, agent);
 }
 
-/* "diskstats,osd,host,agent": tells the collector whom it can elect. */
+/* "diskstats,osd,host,agent,osd_histogram": tells the collector whom it can elect. */
 static void list_sources(const struct agent_config *config, char *ret, size_t size)
 {
         size_t used = 0;

@@ -99,6 +99,7 @@ int source_class_get(enum source_id id, const struct source_class **ret)
                 [SOURCE_CEPH] = &source_ceph_proxy,
                 [SOURCE_HOST] = &source_host,
                 [SOURCE_AGENT] = &source_agent,
+                [SOURCE_OSD_HISTOGRAM] = &source_osd_histogram,
         };
 
         if ((size_t)id >= SOURCE_MAX_ || !classes[id])

@@ -18,8 +18,8 @@ struct agent_counters;
 /* Where to read; passed in, so that a captured tree can be replayed. Strings outlive the source. */
 struct source_options {
         const char *root;          /* "" or a folder that holds proc/ and sys/ of another machine */
-        const char *osd_folders;   /* "osd": colon-separated folders of admin sockets, e.g.
-                                      /var/run/ceph */
+        const char *osd_folders;   /* "osd", "osd_histogram": colon-separated folders of admin
+                                      sockets, e.g.   /var/run/ceph */
         const char *ceph_conf;     /* "ceph": /etc/ceph/ceph.conf */
         const char *ceph_name;     /* "ceph": client.strata */
         const char *ceph_keyring;  /* "ceph": or "" for the library's default */
@@ -92,6 +92,7 @@ int source_class_get(enum source_id id, const struct source_class **ret);
 extern const struct source_class source_diskstats;
 extern const struct source_class source_host;
 extern const struct source_class source_osd;
+extern const struct source_class source_osd_histogram;
 extern const struct source_class source_agent;
 /* What the module strata-source-ceph.so exports. */
 #define SOURCE_CEPH_SYMBOL "source_ceph"

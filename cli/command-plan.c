@@ -263,7 +263,7 @@ static int apply_set(struct invocation *invocation, json_t *sources, const char 
                 return command_failed(invocation);
         if (source_parse(name, &id) < 0)
                 return command_fail(invocation, STATUS_USAGE,
-                        "there is no source '%s': diskstats, osd, ceph, host or agent", name);
+                        "there is no source '%s': diskstats, osd, ceph, host, agent or osd_histogram", name);
         source = json_object_get(sources, name);
         if (!source) {
                 source = json_object();

@@ -180,7 +180,7 @@ static bool block_wanted(const struct feeder *feeder, const struct block_header 
 
         if (header->rows == 0 || (header->flags & BLOCK_FLAG_GAP))
                 return false;
-        if (members->spec->source == SOURCE_OSD || members->spec->source == SOURCE_CEPH)
+        if (source_is_of_osds(members->spec->source) || members->spec->source == SOURCE_CEPH)
                 return id_is_zero(&header->cluster) || id_equal(&header->cluster, fsid);
         return topology_find_host(members->query->topology, &header->host, &host) == 0 &&
                members->host_in[host];
@@ -446,7 +446,7 @@ int query_read(struct query_members *members)
 
         if (spec->source == SOURCE_CEPH)
                 return read_ceph(feeder, from_us, to_us);
-        if (spec->source == SOURCE_OSD)
+        if (source_is_of_osds(spec->source))
                 return store_read_blocks(members->query->reader, spec->source, NULL, from_us, to_us,
                         resolution_of(members), feed_block, feeder);
         return read_hosts(feeder, from_us, to_us);

@@ -154,6 +154,7 @@ int query_members_find(struct query_members *members, uint32_t host, const struc
                         members->query->topology, host, entity->name, entity->identity, &device);
                 return r < 0 ? r : query_map_find(&members->by_key, device, ret);
         case SOURCE_OSD:
+        case SOURCE_OSD_HISTOGRAM:
                 return id_equal(&entity->cluster, fsid) ? query_find_osd(members, entity, ret)
                                                         : -ENOENT;
         case SOURCE_CEPH:
@@ -203,6 +204,7 @@ int query_members_init(struct query_members *members, const struct query *query,
         case SOURCE_DISKSTATS:
                 return query_add_devices(members);
         case SOURCE_OSD:
+        case SOURCE_OSD_HISTOGRAM:
                 return query_add_osds(members);
         case SOURCE_CEPH:
                 return query_add_pools(members);

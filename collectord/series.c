@@ -139,6 +139,8 @@ int series_find(enum layer layer, const char *name, struct series_definition *re
                         return 0;
                 }
         metric = metric_find(source_of(layer), name);
+        if (!metric && layer == LAYER_OSD)
+                metric = metric_find(SOURCE_OSD_HISTOGRAM, name);
         if (!metric)
                 return -ENOENT;
         *ret = (struct series_definition){

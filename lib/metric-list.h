@@ -145,7 +145,8 @@ METRIC(510, AGENT_DROPPED_ROWS, AGENT, NONE, "dropped_rows", COUNTER, COUNT, 64,
 METRIC(511, AGENT_UPLOADS, AGENT, NONE, "uploads", COUNTER, COUNT, 64, "Uploads acknowledged")
 METRIC(512, AGENT_UPLOAD_FAILURES, AGENT, NONE, "upload_failures", COUNTER, COUNT, 64, "Uploads that failed")
 METRIC(513, AGENT_REJECTED_BLOCKS, AGENT, NONE, "rejected_blocks", COUNTER, COUNT, 64, "Blocks that the collector refused for good")
-METRIC(514, AGENT_SOCKET_TIME, AGENT, NONE, "socket_time", COUNTER, MICROSECONDS, 64, "Time spent in sources that ask other programs (osd, ceph), waits included")
+METRIC(514, AGENT_SOCKET_TIME, AGENT, NONE, "socket_time", COUNTER, MICROSECONDS, 64, "Time spent in sources that ask other programs (osd, ceph, osd_histogram), waits included")
 METRIC(515, AGENT_FAILED_PARTS, AGENT, NONE, "failed_parts", COUNTER, COUNT, 64, "Devices, OSDs and values that samples had to leave out")
 METRIC(516, AGENT_SPOOL_ROWS, AGENT, NONE, "spool_rows", GAUGE, COUNT, 64, "Rows in the spool")
+#include "lib/metric-cell-list.h"
 /* clang-format on */

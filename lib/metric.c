@@ -16,6 +16,7 @@ static const char *const source_names[SOURCE_MAX_] = {
         [SOURCE_CEPH] = "ceph",
         [SOURCE_HOST] = "host",
         [SOURCE_AGENT] = "agent",
+        [SOURCE_OSD_HISTOGRAM] = "osd_histogram",
 };
 
 static const char *const layer_names[LAYER_MAX_] = {
@@ -112,5 +113,35 @@ int layer_parse(const char *name, enum layer *ret)
         if (r < 0)
                 return r;
         *ret = (enum layer)r;
+        return 0;
+}
+
+/* Where Ceph's bucket of this number begins; the first one at 0. */
+static uint64_t bucket_begin(uint32_t bucket, uint32_t last, uint64_t unit)
+{
+        if (bucket > last)
+                return UINT64_MAX;
+        return bucket == 1 ? 0 : unit << (bucket - 2);
+}
+
+int metric_cell_get(uint16_t id, struct metric_cell *ret)
+{
+        uint32_t cell = id - METRIC_CELL_FIRST, size, latency;
+
+        if (id < METRIC_CELL_FIRST || cell >= METRIC_CELL_COUNT)
+                return -ENOENT;
+        size = cell % METRIC_CELL_SIZES + 1;
+        latency = cell / METRIC_CELL_SIZES % METRIC_CELL_LATENCIES + 1;
+        *ret = (struct metric_cell){
+                .histogram = cell / METRIC_CELL_SIZES / METRIC_CELL_LATENCIES,
+                .size_from_bytes =
+                        bucket_begin(size, METRIC_CELL_SIZES, METRIC_CELL_SIZE_UNIT_BYTES),
+                .size_to_bytes =
+                        bucket_begin(size + 1, METRIC_CELL_SIZES, METRIC_CELL_SIZE_UNIT_BYTES),
+                .latency_from_ns =
+                        bucket_begin(latency, METRIC_CELL_LATENCIES, METRIC_CELL_LATENCY_UNIT_NS),
+                .latency_to_ns = bucket_begin(
+                        latency + 1, METRIC_CELL_LATENCIES, METRIC_CELL_LATENCY_UNIT_NS),
+        };
         return 0;
 }

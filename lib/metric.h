@@ -4,6 +4,7 @@
  * lib/metric-list.h; numbers there are the wire format and never change or get reused.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,7 +14,8 @@ enum source_id {
         SOURCE_OSD = 2,
         SOURCE_CEPH = 3,
         SOURCE_HOST = 4,
-        SOURCE_AGENT = 5, /* the agent's own cost and health */
+        SOURCE_AGENT = 5,         /* the agent's own cost and health */
+        SOURCE_OSD_HISTOGRAM = 6, /* operations of an OSD by request size and latency */
         SOURCE_MAX_,
 };
 
@@ -67,9 +69,37 @@ const struct metric *metric_find(enum source_id source, const char *name);
 const struct metric *metric_all(size_t *ret_count);
 
 const char *metric_unit_name(enum metric_unit unit);
-/* "diskstats", "osd", "ceph", "host", "agent"; NULL, or -ENOENT when unknown. */
+/* Entities of these are OSDs, each with its cluster. */
+static inline bool source_is_of_osds(enum source_id source)
+{
+        return source == SOURCE_OSD || source == SOURCE_OSD_HISTOGRAM;
+}
+/* "diskstats", "osd", "ceph", "host", "agent", "osd_histogram"; NULL, or -ENOENT when unknown. */
 const char *source_name(enum source_id source);
 int source_parse(const char *name, enum source_id *ret);
 /* "filesystem", "osd", "objectstore", "storage"; NULL, or -ENOENT when unknown. */
 const char *layer_name(enum layer layer);
 int layer_parse(const char *name, enum layer *ret);
+
+/*
+ * The cells of the OSDs' histograms (lib/metric-cell-list.h): METRIC_CELL_FIRST + (histogram *
+ * LATENCIES + latency - 1) * SIZES + size - 1, where latency and size are Ceph's own numbers of a
+ * bucket. Bucket 1 begins at 0, bucket n at unit * 2^(n - 2). The last of ours has all of Ceph's
+ * that come after it.
+ */
+#define METRIC_CELL_FIRST 4096u
+#define METRIC_CELL_HISTOGRAMS 4u
+#define METRIC_CELL_LATENCIES 20u /* the last begins at 26.2 s; an operation is slow after 30 s */
+#define METRIC_CELL_SIZES 16u     /* the last begins at 8 MiB */
+#define METRIC_CELL_LATENCY_UNIT_NS 100000u
+#define METRIC_CELL_SIZE_UNIT_BYTES 512u
+#define METRIC_CELL_COUNT (METRIC_CELL_HISTOGRAMS * METRIC_CELL_LATENCIES * METRIC_CELL_SIZES)
+
+struct metric_cell {
+        uint32_t histogram; /* 0 op_r_out, 1 op_w_in, 2 op_rw_in, 3 op_rw_out */
+        uint64_t size_from_bytes, size_to_bytes; /* up to, not including; UINT64_MAX: no end */
+        uint64_t latency_from_ns, latency_to_ns;
+};
+
+/* -ENOENT: it is no cell. */
+int metric_cell_get(uint16_t id, struct metric_cell *ret);

@@ -19,6 +19,8 @@ static const struct plan_source defaults[SOURCE_MAX_] = {
         [SOURCE_CEPH] = {.enabled = false, .interval_us = 5 * SECOND_US},
         [SOURCE_HOST] = {.enabled = true, .interval_us = 10 * SECOND_US},
         [SOURCE_AGENT] = {.enabled = true, .interval_us = 10 * SECOND_US},
+        /* Some hundred numbers an OSD: for who looks for the shape of a load. */
+        [SOURCE_OSD_HISTOGRAM] = {.enabled = false, .interval_us = 60 * SECOND_US},
 };
 
 void plan_init(struct plan *plan)

@@ -38,8 +38,8 @@ struct plan {
         uint32_t n_clusters;
 };
 
-/* The built-in plan: diskstats and osd each second, host and agent every 10 s; ceph is off (5 s
- * once it is on). */
+/* The built-in plan: diskstats and osd each second, host and agent every 10 s; ceph and
+ * osd_histogram are off (5 s and 60 s once they are on). */
 void plan_init(struct plan *plan);
 /* Frees what is inside; a plan of zeroes ({0}) is accepted, and is what remains. */
 void plan_done(struct plan *plan);

@@ -25,7 +25,7 @@ BLOCK_ROWS = os.path.join(BUILD, "tests", "integration", "block-rows")
 NODE = os.path.join(TOP, "tests", "ceph", "node")
 
 MGR_STATS_PERIOD = 5.0
-SOURCES = {1: "diskstats", 2: "osd", 3: "ceph", 4: "host", 5: "agent"}
+SOURCES = {1: "diskstats", 2: "osd", 3: "ceph", 4: "host", 5: "agent", 6: "osd_histogram"}
 PR_SET_PDEATHSIG = 1
 # A stored row, and how many ticks its agent had missed by then (in the rows of the source "agent").
 Row = collections.namedtuple("Row", "time_us interval_us sequence missed")

@@ -277,7 +277,7 @@ def test_tells_who_it_is(fake, agent):
     wait_for(lambda: fake.stored, "blocks")
     headers = {name.lower(): value for name, value in fake.headers.items()}
     assert headers["strata-host"] == AGENT_ID
-    assert headers["strata-sources"] == "diskstats,osd,host,agent"
+    assert headers["strata-sources"] == "diskstats,osd,host,agent,osd_histogram"
     assert headers["strata-plan-revision"] == "1"
     assert abs(int(headers["strata-sent-at"]) / 1e6 - time.time()) < 60
     assert int(headers["strata-backlog"]) >= 1

@@ -44,9 +44,9 @@ def agent(host_id=NODE1, hostname="node1", age=1.0, sources=None, **changes):
 
 
 def plan(whose="*", of="default", revision=0, **sources):
-    built_in = {name: {"enabled": name != "ceph", "interval": interval, "count": 0, "start": 0, "metrics": []}
+    built_in = {name: {"enabled": name not in ("ceph", "osd_histogram"), "interval": interval, "count": 0, "start": 0, "metrics": []}
                 for name, interval in (("diskstats", "1s"), ("osd", "1s"), ("ceph", "5s"), ("host", "10s"),
-                                       ("agent", "10s"))}
+                                       ("agent", "10s"), ("osd_histogram", "60s"))}
     for name, changes in sources.items():
         built_in[name].update(changes)
     return {"revision": revision, "host": whose, "of": of, "sources": built_in}

@@ -70,6 +70,7 @@ static void numbers_of_the_wire_format_stay(void **state)
         assert_int_equal(SOURCE_CEPH, 3);
         assert_int_equal(SOURCE_HOST, 4);
         assert_int_equal(SOURCE_AGENT, 5);
+        assert_int_equal(SOURCE_OSD_HISTOGRAM, 6);
 }
 
 /* /proc/diskstats: milliseconds wrap at 32 bits, operations and sectors do not. */
@@ -83,6 +84,37 @@ static void only_the_kernels_times_of_disks_have_32_bits(void **state)
         for (size_t i = 0; i < count; i++)
                 if (all[i].source == SOURCE_DISKSTATS)
                         assert_int_equal(all[i].width, all[i].unit == UNIT_MILLISECONDS ? 32 : 64);
+}
+
+static void cells_of_histograms_have_the_bounds_of_their_buckets(void **state)
+{
+        struct metric_cell cell;
+
+        (void)state;
+        /* Stored blocks hold these numbers too. */
+        assert_int_equal(METRIC_CELL_R_OUT_SIZE_1_LATENCY_1, METRIC_CELL_FIRST);
+        assert_int_equal(
+                METRIC_CELL_RW_OUT_SIZE_16_LATENCY_20, METRIC_CELL_FIRST + METRIC_CELL_COUNT - 1);
+        assert_int_equal(METRIC_CELL_W_IN_SIZE_7_LATENCY_6, 4096 + 320 + 5 * 16 + 6);
+        assert_string_equal(
+                metric_get(METRIC_CELL_W_IN_SIZE_7_LATENCY_6)->name, "op_w_in_size_7_latency_6");
+        assert_int_equal(metric_cell_get(METRIC_CELL_W_IN_SIZE_7_LATENCY_6, &cell), 0);
+        assert_int_equal(cell.histogram, 1);
+        assert_int_equal(cell.size_from_bytes, 16384);
+        assert_int_equal(cell.size_to_bytes, 32768);
+        assert_int_equal(cell.latency_from_ns, 1600000);
+        assert_int_equal(cell.latency_to_ns, 3200000);
+        assert_int_equal(metric_cell_get(METRIC_CELL_R_OUT_SIZE_1_LATENCY_1, &cell), 0);
+        assert_int_equal(cell.size_from_bytes, 0);
+        assert_int_equal(cell.size_to_bytes, 512);
+        assert_int_equal(cell.latency_to_ns, 100000);
+        assert_int_equal(metric_cell_get(METRIC_CELL_RW_OUT_SIZE_16_LATENCY_20, &cell), 0);
+        assert_int_equal(cell.histogram, 3);
+        assert_int_equal(cell.size_from_bytes, 8 << 20);
+        assert_true(cell.size_to_bytes == UINT64_MAX && cell.latency_to_ns == UINT64_MAX);
+        assert_int_equal(cell.latency_from_ns, 26214400000);
+        assert_int_equal(metric_cell_get(METRIC_CELL_FIRST - 1, &cell), -ENOENT);
+        assert_int_equal(metric_cell_get(METRIC_CELL_FIRST + METRIC_CELL_COUNT, &cell), -ENOENT);
 }
 
 static void what_does_not_exist_is_not_found(void **state)
@@ -131,6 +163,7 @@ int main(void)
                 cmocka_unit_test(every_row_is_complete),
                 cmocka_unit_test(numbers_of_the_wire_format_stay),
                 cmocka_unit_test(only_the_kernels_times_of_disks_have_32_bits),
+                cmocka_unit_test(cells_of_histograms_have_the_bounds_of_their_buckets),
                 cmocka_unit_test(what_does_not_exist_is_not_found),
                 cmocka_unit_test(names_of_sources_and_layers_are_parsed_back),
         };

@@ -46,10 +46,12 @@ static void is_built_in_when_nothing_is_said(void **state)
         for (int i = SOURCE_NONE + 1; i < SOURCE_MAX_; i++) {
                 bool often = i == SOURCE_DISKSTATS || i == SOURCE_OSD;
 
-                assert_int_equal(plan.sources[i].enabled, i != SOURCE_CEPH);
-                assert_int_equal(plan.sources[i].interval_us, i == SOURCE_CEPH ? 5000000
-                                                              : often          ? 1000000
-                                                                               : 10000000);
+                assert_int_equal(
+                        plan.sources[i].enabled, i != SOURCE_CEPH && i != SOURCE_OSD_HISTOGRAM);
+                assert_int_equal(plan.sources[i].interval_us, i == SOURCE_CEPH            ? 5000000
+                                                              : i == SOURCE_OSD_HISTOGRAM ? 60000000
+                                                              : often                     ? 1000000
+                                                                      : 10000000);
                 assert_int_equal(plan.sources[i].count, 0);
                 assert_true(plan_wants(&plan.sources[i], METRIC_DISK_READ_OPS));
         }

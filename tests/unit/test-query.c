@@ -102,9 +102,9 @@ static void add_entity(struct stream *stream, const char *name, const char *iden
         stream->entities[stream->n_entities++] = (struct block_entity){
                 .name = name,
                 .identity = identity,
-                .cluster = make_id(stream->source == SOURCE_OSD || stream->source == SOURCE_CEPH
-                                           ? FSID
-                                           : NULL),
+                .cluster = make_id(
+                        source_is_of_osds(stream->source) || stream->source == SOURCE_CEPH ? FSID
+                                                                                           : NULL),
                 .instance = 1,
         };
 }
@@ -748,6 +748,36 @@ static void curves_are_rates_sizes_and_latencies(void **state)
         json_decref(answer);
 }
 
+static void cells_of_histograms_are_curves_of_the_osd_layer(void **state)
+{
+        struct world *world = *state;
+        json_t *answer, *series;
+
+        put_two_hosts(world);
+        for (unsigned i = 0; i < 2; i++) {
+                struct stream stream = {.host = i == 0 ? HOST_1 : HOST_2,
+                        .source = SOURCE_OSD_HISTOGRAM,
+                        .interval = 10};
+
+                add_entity(&stream, i == 0 ? "osd.0" : "osd.1", i == 0 ? "osd.0" : "osd.1");
+                add_column(&stream, METRIC_CELL_W_IN_SIZE_7_LATENCY_6, 100, 3 + i);
+                add_column(&stream, METRIC_CELL_W_IN_SIZE_7_LATENCY_7, 100, 100);
+                write_rows(world, &stream, 0, 100);
+        }
+        answer = ask(world, api_series,
+                "layer=osd&metric=op_w_in_size_7_latency_6&" FROM_TO "&step=20s");
+        series = one_series(answer, "cluster");
+        assert_string_equal(json_string_value(json_object_get(series, "unit")), "operations/s");
+        assert_true(length(series) > 2);
+        assert_close(number(series, "value", 1), 7);
+        json_decref(answer);
+        answer = ask(world, api_series,
+                "layer=osd&metric=op_w_in_size_7_latency_6&by=osd&" FROM_TO "&step=20s");
+        assert_close(number(one_series(answer, "osd.0"), "value", 1), 3);
+        assert_close(number(one_series(answer, "osd.1"), "value", 1), 4);
+        json_decref(answer);
+}
+
 static void an_entity_is_found_by_name_or_with_its_host(void **state)
 {
         struct world *world = *state;
@@ -915,6 +945,7 @@ int main(void)
                 TEST(the_ladder_goes_down_from_pools_to_devices),
                 TEST(the_ladder_of_the_last_minute_ends_where_samples_do),
                 TEST(curves_are_rates_sizes_and_latencies),
+                TEST(cells_of_histograms_are_curves_of_the_osd_layer),
                 TEST(an_entity_is_found_by_name_or_with_its_host),
                 TEST(the_largest_come_first),
                 TEST(lists_are_paged_and_join_the_facts),
