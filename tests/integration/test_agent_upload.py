@@ -7,12 +7,13 @@ import re
 import resource
 import signal
 import struct
+import subprocess
 import threading
 import time
 
 import pytest
 
-from system import SOURCES, Agent, wait_for
+from system import BLOCK_ROWS, SOURCES, Agent, wait_for
 
 INTERVAL = 0.1
 INTERVAL_US = 100_000
@@ -120,6 +121,12 @@ def plan_of(revision, **sources):
                                                         sources.items()}}}
 
 
+def write_plan(folder, plan):
+    """What the agent remembers from a run before."""
+    with open(folder / "state" / "plan.json", "w", encoding="utf-8") as file:
+        json.dump({"plan": plan, "taken": {}}, file)
+
+
 @pytest.fixture
 def fake():
     collector = FakeCollector()
@@ -131,9 +138,7 @@ def fake():
 def agent(fake, tmp_path):
     """Samples diskstats ten times a second, by a plan it remembers."""
     made = Agent(tmp_path, fake.url, sections={"agent": {"host_id": AGENT_ID, "seal_interval": "200ms"}})
-    plan = plan_of(1, diskstats={"interval": "100ms"})
-    with open(tmp_path / "state" / "plan.json", "w", encoding="utf-8") as file:
-        json.dump({"plan": plan, "taken": {}}, file)
+    write_plan(tmp_path, plan_of(1, diskstats={"interval": "100ms"}))
     yield made
     if made.is_alive():
         made.kill()
@@ -195,7 +200,61 @@ def test_nothing_is_lost_when_the_collector_answers_with(trouble, fake, agent):
     assert agent.stop() == 0
     assert_unbroken(fake, agent)
     assert fake.repeats == 0
-    assert agent.log_text().count("made up for a test") <= 1, "the same trouble is told once"
+    lines = [line for line in agent.log_text().splitlines() if "collector: " in line and "samples" in line]
+    assert len(lines) == 2, f"one line when it begins and one when it ends, not: {lines}"
+    assert "warning" in lines[0] and "takes the samples again" in lines[1]
+
+
+def count_of(fake, name):
+    """The largest value of one of the agent's own counters that is stored."""
+    with fake.lock:
+        blocks = b"".join(data for (source, _), (_, gap, data) in fake.stored.items() if source == "agent" and not gap)
+    done = subprocess.run([BLOCK_ROWS, name], input=blocks, capture_output=True, check=True)
+    return max(int(line.split()[6]) for line in done.stdout.decode().splitlines())
+
+
+def test_failures_are_counted_each_once(fake, agent, tmp_path):
+    write_plan(tmp_path, plan_of(1, agent={"interval": "100ms"}))
+    refused = []
+    fake.misbehave = lambda blocks: refused.append(time.time()) or problem(500)
+    agent.start()
+    wait_for(lambda: len(refused) >= 3, "refused uploads", seconds=70)
+    fake.misbehave = lambda blocks: None
+    wait_for(lambda: fake.rows("agent") >= 60, "rows once the collector is good", seconds=70)
+    assert agent.stop() == 0
+    assert count_of(fake, "upload_failures") == len(refused)
+    assert count_of(fake, "dropped_rows") == 0
+
+
+def test_the_newest_come_first_after_an_outage_and_live_samples_are_not_held_up(fake, agent):
+    agent.sections["collector"]["backfill_rate"] = "500"
+    agent.configure(agent.sections)
+    accepted = []
+
+    def keep(blocks):
+        moment = time.time()
+        lasts = [struct.unpack_from("<q", data, 104)[0] / 1e6 for *_, data in blocks]
+        accepted.append((moment, min(lasts), max(lasts), sum(len(data) for *_, data in blocks)))
+
+    fake.misbehave = lambda blocks: problem(503)
+    agent.start()
+    time.sleep(6)
+    fake.misbehave = keep
+    wait_for(lambda: accepted, "an upload", seconds=70)
+    begin = accepted[0][0]
+    # Sealed each 200 ms; the rest is for a busy machine.
+    assert begin - accepted[0][2] < 1.5, "the first answer is for the newest samples"
+    wait_for(lambda: int(fake.headers["Strata-Backlog"]) < 8, "the end of the backlog", seconds=120)
+    end = accepted[-1][0]
+    live = [moment for moment, _, last, _ in accepted if moment - last < 1.5]
+    assert max(after - before for before, after in zip(live, live[1:])) < 2.0, "live samples wait for the backlog"
+    old = [(moment, size) for moment, first, _, size in accepted if first < begin - 1.5]
+    assert len(old) >= 5, "there was no backlog to speak of"
+    # Each batch is followed by the pause that its size is worth.
+    assert sum(size for _, size in old[:-1]) <= 500 * (end - begin) * 1.1 + 500
+    assert agent.stop() == 0
+    assert_unbroken(fake, agent)
+    assert fake.repeats == 0
 
 
 def test_waits_as_long_as_the_collector_asks(fake, agent):
@@ -367,6 +426,7 @@ def test_a_collector_that_cannot_be_reached_is_told_once(agent):
     ("colour = red", "unknown key 'colour'"),
     ("log_level = loud", "log_level 'loud'"),
     ("spool_bytes = 1K", "agentd.conf:2"),
+    ("spool_age = long", "agentd.conf:2"),
 ])
 def test_a_broken_configuration_line_is_named(line, words, agent):
     with open(agent.conf, "w", encoding="utf-8") as file:
