@@ -11,6 +11,7 @@
 #include "lib/log.h"
 
 #define QUERIES_WAITING_MAX 64u  /* two threads and 2 s each: nobody waits for longer */
+#define QUERIES_NICENESS 5       /* who asks waits for who delivers, not the other way round */
 #define CHECKS_WAITING_MAX 8192u /* their bodies' memory is the limit that counts */
 #define RETAIN_BLOCKS 200u       /* a step: a few milliseconds */
 #define RETAIN_PAUSE_US 100000ull
@@ -231,11 +232,11 @@ static int start_workers(struct service *service)
         int r;
 
         r = workers_new(service->config->query_threads, (void *const *)service->readers,
-                QUERIES_WAITING_MAX, &service->queries);
+                QUERIES_WAITING_MAX, QUERIES_NICENESS, &service->queries);
         if (r < 0)
                 return r;
         return workers_new(
-                1, (void *const *)&service->check_reader, CHECKS_WAITING_MAX, &service->checks);
+                1, (void *const *)&service->check_reader, CHECKS_WAITING_MAX, 0, &service->checks);
 }
 
 int service_new(sd_event *event, const struct collector_config *config, struct service **ret,

@@ -8,6 +8,7 @@
 #include "lib/clock.h"
 #include "lib/log.h"
 
+#define UPKEEP_NICENESS 5        /* it has all day */
 #define SLICE_PAUSE_US 2000ull   /* between two slices of a step, and between steps */
 #define IDLE_PAUSE_US 5000000ull /* nothing was to do */
 #define ERROR_PAUSE_US 30000000ull
@@ -106,7 +107,7 @@ int upkeep_new(sd_event *event, const char *folder, const struct store_ages *age
         r = store_keeper_open(folder, ages, &upkeep->keeper);
         if (r < 0)
                 return r;
-        r = workers_new(1, states, 1, &upkeep->workers);
+        r = workers_new(1, states, 1, UPKEEP_NICENESS, &upkeep->workers);
         if (r < 0)
                 return r;
         r = sd_event_add_io(event, &upkeep->jobs_source, workers_get_fd(upkeep->workers), EPOLLIN,

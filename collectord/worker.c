@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 struct queue {
@@ -25,7 +26,7 @@ struct workers {
         struct queue waiting, finished;
         size_t waiting_max;
         bool hurry, stop;
-        int event_fd;
+        int event_fd, niceness;
         size_t n_threads; /* that were started */
         struct thread threads[];
 };
@@ -59,6 +60,9 @@ static void *work(void *argument)
         struct thread *thread = argument;
         struct workers *workers = thread->workers;
 
+        /* Of this thread alone, on Linux. */
+        if (workers->niceness > 0)
+                (void)setpriority(PRIO_PROCESS, (id_t)gettid(), workers->niceness);
         pthread_mutex_lock(&workers->lock);
         for (;;) {
                 struct job *job;
@@ -100,7 +104,7 @@ static int start_thread(struct workers *workers, void *state)
         return -r;
 }
 
-int workers_new(size_t n, void *const *states, size_t queue_max, struct workers **ret)
+int workers_new(size_t n, void *const *states, size_t queue_max, int niceness, struct workers **ret)
 {
         CLEANUP(workers)
         struct workers *workers = calloc(1, sizeof(*workers) + n * sizeof(workers->threads[0]));
@@ -112,6 +116,7 @@ int workers_new(size_t n, void *const *states, size_t queue_max, struct workers 
         queue_init(&workers->waiting);
         queue_init(&workers->finished);
         workers->waiting_max = queue_max;
+        workers->niceness = niceness;
         workers->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (workers->event_fd < 0)
                 return -errno;

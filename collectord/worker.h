@@ -21,8 +21,11 @@ struct workers;
 
 /*
  * Starts @n threads; @states[i] is given to the jobs of thread i. At most @queue_max jobs wait.
+ * @niceness: how far the threads stand back where the loop wants the CPU (0..19), if the kernel
+ * lets them.
  */
-int workers_new(size_t n, void *const *states, size_t queue_max, struct workers **ret);
+int workers_new(
+        size_t n, void *const *states, size_t queue_max, int niceness, struct workers **ret);
 /* Runs what still waits with hurry set, and ends the threads; workers_dispatch once more after. */
 void workers_stop(struct workers *workers);
 /* As workers_stop; no done() is called. */
