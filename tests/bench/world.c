@@ -77,9 +77,11 @@ static void print_devices(const struct world *world, FILE *out)
 
 static void print_cluster(const struct world *world, FILE *out)
 {
+        uint32_t n = world->n_hosts * world->n_devices;
+
         fprintf(out, "{\"fsid\":\"" FSID "\",\"name\":\"ceph\",\"health\":\"HEALTH_OK\","
                      "\"release\":\"16.2.15\",\"mgr_stats_period\":5,\"pools\":[],\"osds\":[");
-        for (uint32_t i = 0; i < world->n_hosts * world->n_devices; i++)
+        for (uint32_t i = 0; i < n && i < WORLD_OSDS_MAX; i++)
                 fprintf(out,
                         "%s{\"id\":%u,\"host\":\"node%u\",\"device_class\":\"%s\",\"up\":true,"
                         "\"in\":true,\"block\":[\"%s\"]}",

@@ -16,6 +16,7 @@
 #define WORLD_METRICS 17u /* fields of a line of /proc/diskstats, as the metrics are numbered */
 #define WORLD_DEVICES_MAX 64u
 #define WORLD_ROWS_MAX 512u
+#define WORLD_OSDS_MAX 3000u /* of its cluster; hosts beyond belong to none */
 #define SECOND INT64_C(1000000)
 
 struct world {

@@ -109,14 +109,33 @@ static int make_facts(struct load *load, struct agent *agent)
         return 0;
 }
 
-static int make_blocks(struct load *load, struct agent *agent, uint64_t made)
+/* One block of the past, which no other agent has the like of. */
+static int write_history(struct load *load, struct agent *agent, size_t *ret_size)
+{
+        const uint8_t *bytes;
+        int r;
+
+        r = world_encode(&load->set.world, agent->number, tick_of(load, agent->acked),
+                load->set.interval_us, load->set.rows, &bytes, ret_size);
+        if (r < 0)
+                return r;
+        agent->in_flight = 1;
+        agent->out = malloc(HEAD_MAX + *ret_size);
+        if (!agent->out)
+                return -ENOMEM;
+        memcpy(agent->out + HEAD_MAX, bytes, *ret_size);
+        return 0;
+}
+
+static int write_blocks(
+        const struct load *load, struct agent *agent, uint64_t made, size_t *ret_size)
 {
         uint64_t n = made - agent->acked;
-        char head[HEAD_MAX];
-        size_t size = 0, head_size;
+        size_t size = 0;
 
         if (n > PERIODS_A_BODY)
                 n = PERIODS_A_BODY;
+        agent->in_flight = (uint32_t)n;
         agent->out = malloc(HEAD_MAX + n * template_set_size(&load->set));
         if (!agent->out)
                 return -ENOMEM;
@@ -124,13 +143,26 @@ static int make_blocks(struct load *load, struct agent *agent, uint64_t made)
                 for (uint32_t source = 0; source < load->set.n_sources; source++)
                         size += template_write(&load->set, agent->number, source, k,
                                 tick_of(load, k), agent->out + HEAD_MAX + size);
+        *ret_size = size;
+        return 0;
+}
+
+static int make_blocks(struct load *load, struct agent *agent, uint64_t made)
+{
+        char head[HEAD_MAX];
+        size_t size, head_size;
+        int r;
+
+        r = load->period_us == 0 ? write_history(load, agent, &size)
+                                 : write_blocks(load, agent, made, &size);
+        if (r < 0)
+                return r;
         head_size = write_head(
                 load, agent, "POST", "blocks", "application/vnd.strata.blocks", size, head);
         /* The head ends where the body begins. */
         agent->out_sent = HEAD_MAX - head_size;
         memcpy(agent->out + agent->out_sent, head, head_size);
         agent->out_size = HEAD_MAX + size;
-        agent->in_flight = (uint32_t)n;
         load->bytes += size;
         return 0;
 }

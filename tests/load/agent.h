@@ -45,7 +45,7 @@ struct load {
         int epoll;
         struct agent *agents;
         uint32_t n_agents;
-        uint64_t period_us; /* of a block; 0: as fast as the answers come */
+        uint64_t period_us; /* of a block; 0: a history, as fast as the answers come */
         uint64_t count;     /* periods of each agent */
         int64_t base_us;    /* the first tick, Unix time */
         uint64_t start_us;  /* monotonic */

@@ -28,7 +28,8 @@
 struct options {
         uint32_t agents, devices, rows, seed;
         uint64_t interval_us, seconds, drain_seconds;
-        uint64_t flood; /* blocks of each source and agent, as fast as it goes */
+        uint64_t history; /* blocks of each source and agent, as fast as it goes */
+        uint64_t begin;   /* of the history, Unix seconds */
         const char *sources, *list;
         uint16_t port;
         bool facts;
@@ -52,8 +53,10 @@ static int usage(void)
              "  --sources=LIST   (diskstats,osd,host,agent)\n"
              "  --devices=N      disks and OSDs of a host (12)\n"
              "  --facts          tell the facts of hosts and cluster first\n"
-             "  --flood=N        N blocks an agent and source of the past, as fast as they are "
-             "taken\n"
+             "  --history=N      N blocks of each agent's past, one a request, as fast as they are "
+             "taken;\n"
+             "                   of the source diskstats alone, each disk with numbers of its own\n"
+             "  --begin=UNIX     when the history begins (so that it ends now)\n"
              "  --drain=N        seconds to wait for the last acknowledgements (30)\n"
              "  --list=FILE      of acknowledged blocks, a line each:\n"
              "                   HOST BOOT SOURCE SEQUENCE TIME_US...\n"
@@ -71,7 +74,8 @@ static int read_options(int argc, char **argv, struct options *options)
                 {"sources", required_argument, NULL, 'o'},
                 {"devices", required_argument, NULL, 'd'},
                 {"facts", no_argument, NULL, 'f'},
-                {"flood", required_argument, NULL, 'l'},
+                {"history", required_argument, NULL, 'l'},
+                {"begin", required_argument, NULL, 'b'},
                 {"drain", required_argument, NULL, 'w'},
                 {"list", required_argument, NULL, 'n'},
                 {"seed", required_argument, NULL, 'e'},
@@ -107,7 +111,10 @@ static int read_options(int argc, char **argv, struct options *options)
                         options->facts = true;
                         break;
                 case 'l':
-                        options->flood = number;
+                        options->history = number;
+                        break;
+                case 'b':
+                        options->begin = number;
                         break;
                 case 'w':
                         options->drain_seconds = number;
@@ -125,6 +132,8 @@ static int read_options(int argc, char **argv, struct options *options)
                         return -EINVAL;
                 }
         }
+        if (options->history)
+                options->sources = source_name(SOURCE_DISKSTATS);
         /* Templates are read from the trace by whole seconds. */
         if (optind < argc || options->port == 0 || options->agents == 0 || options->rows == 0 ||
                 options->rows > WORLD_ROWS_MAX || options->devices == 0 ||
@@ -165,12 +174,14 @@ static int load_open(struct load *load, const struct options *options)
                 .sin_port = htons(options->port),
                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         load->with_facts = options->facts;
-        load->count = options->flood ? options->flood : options->seconds * 1000000 / block_us;
-        load->period_us = options->flood ? 0 : block_us;
+        load->count = options->history ? options->history : options->seconds * 1000000 / block_us;
+        load->period_us = options->history ? 0 : block_us;
         /* The newest block's last row is now, or the first one's begin was a moment ago. */
         load->base_us = (int64_t)((uint64_t)now_us / options->interval_us * options->interval_us) -
-                        (int64_t)(options->flood ? options->flood * block_us
-                                                 : block_us - options->interval_us);
+                        (int64_t)(options->history ? options->history * block_us
+                                                   : block_us - options->interval_us);
+        if (options->history && options->begin)
+                load->base_us = (int64_t)options->begin * SECOND;
         load->start_us = clock_monotonic_us();
         load->agents = calloc(options->agents, sizeof(*load->agents));
         load->latencies = calloc(LATENCY_UNITS, sizeof(*load->latencies));
@@ -256,7 +267,7 @@ static int run(struct load *load, const struct options *options)
         uint64_t end_us = load->start_us + (load->count + 1) * load->period_us + drain_us;
         bool open = true;
 
-        /* A flood ends when it ends. */
+        /* A history ends when it ends. */
         while (open && stops < 2 && (load->period_us == 0 || clock_monotonic_us() < end_us)) {
                 if (stops > 0 && load->end_us == UINT64_MAX) {
                         load->end_us = clock_monotonic_us();
