@@ -259,6 +259,18 @@ static void stream_step(struct stream *stream)
         stream_finish(stream);
 }
 
+/* A fifth of the interval is left for what comes behind the deadline, and is granted at least. */
+static uint64_t stream_deadline(const struct stream *stream, struct moment at)
+{
+        uint64_t deadline_us = at.monotonic_us + stream->step.class->deadline_us;
+        uint64_t spare_us = stream->tick.interval_us / 5;
+        uint64_t next_us = tick_due_monotonic(&stream->tick) - spare_us;
+
+        if (!stream->step.class->in_interval || deadline_us <= next_us)
+                return deadline_us;
+        return next_us > at.monotonic_us + spare_us ? next_us : at.monotonic_us + spare_us;
+}
+
 static void stream_sample(struct stream *stream, struct moment at)
 {
         if (stream->busy) {
@@ -268,7 +280,7 @@ static void stream_sample(struct stream *stream, struct moment at)
         }
         if (!stream->step.source && at.monotonic_us < stream->reopen_us)
                 return;
-        stream->step.deadline_us = at.monotonic_us + stream->step.class->deadline_us;
+        stream->step.deadline_us = stream_deadline(stream, at);
         stream_step(stream);
 }
 
@@ -302,21 +314,33 @@ static void stream_run(struct stream *stream)
         }
 }
 
+/*
+ * Those with a thread (or without); the earliest of what is due next goes to @next_us. The host's
+ * thread is woken before the OSDs', which has more to do and would keep it waiting on a busy CPU.
+ */
+static void streams_run(struct sampler *sampler, bool with_thread, uint64_t *next_us)
+{
+        for (uint32_t i = 0; i < sampler->n_streams; i++) {
+                uint32_t at = with_thread ? sampler->n_streams - 1 - i : i;
+                struct stream *stream = &sampler->streams[at];
+
+                if (!stream->step.class || (stream->worker != NULL) != with_thread)
+                        continue;
+                stream_run(stream);
+                if (stream->wanted && tick_due_monotonic(&stream->tick) < *next_us)
+                        *next_us = tick_due_monotonic(&stream->tick);
+        }
+}
+
 void sampler_run(struct sampler *sampler, uint64_t *ret_next_us)
 {
         uint64_t next_us = UINT64_MAX;
         eventfd_t ignored;
 
         (void)eventfd_read(sampler->done_fd, &ignored);
-        for (uint32_t i = 0; i < sampler->n_streams; i++) {
-                struct stream *stream = &sampler->streams[i];
-
-                if (!stream->step.class)
-                        continue;
-                stream_run(stream);
-                if (stream->wanted && tick_due_monotonic(&stream->tick) < next_us)
-                        next_us = tick_due_monotonic(&stream->tick);
-        }
+        /* On a busy machine a thread that is woken takes the loop's CPU: it reads its own first. */
+        streams_run(sampler, false, &next_us);
+        streams_run(sampler, true, &next_us);
         *ret_next_us = next_us;
 }
 

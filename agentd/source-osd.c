@@ -126,6 +126,7 @@ const struct source_class source_osd = {
         .id = SOURCE_OSD,
         .may_wait = true,
         .asks = true,
+        .in_interval = true,
         .deadline_us = OSD_NODE_DEADLINE_US,
         .open = osd_open,
         .collect = osd_node_collect,

@@ -11,6 +11,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import threading
 import time
 
 import requests
@@ -27,7 +28,7 @@ NODE = os.path.join(TOP, "tests", "ceph", "node")
 MGR_STATS_PERIOD = 5.0
 SOURCES = {1: "diskstats", 2: "osd", 3: "ceph", 4: "host", 5: "agent", 6: "osd_histogram"}
 PR_SET_PDEATHSIG = 1
-# A stored row, and how many ticks its agent had missed by then (in the rows of the source "agent").
+# A stored row, and a count that it holds: in those of the source "agent", how many ticks it had missed by then.
 Row = collections.namedtuple("Row", "time_us interval_us sequence missed")
 SECTOR = 512
 
@@ -51,6 +52,29 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def silent(family=socket.AF_INET, address=("127.0.0.1", 0)):
+    """A listener that accepts and never answers; gives its address."""
+    kept = []
+
+    def accept(listener):
+        with contextlib.suppress(OSError):
+            while True:
+                kept.append(listener.accept()[0])
+
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(64)
+        thread = threading.Thread(target=accept, args=(listener,), daemon=True)
+        thread.start()
+        yield listener.getsockname()
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    for connection in kept:
+        connection.close()
 
 
 def write(path, text, mode=0o644):
@@ -184,11 +208,11 @@ class Collector(Daemon):
             wait_for(lambda name=source: self.newest(name) > moment, f"rows of {source} after {moment:.1f}",
                      seconds=seconds, every=0.25)
 
-    def rows(self):
-        """{(host, source): [Row...]} from the store's file itself."""
+    def rows(self, *count):
+        """{(host, source): [Row...]} from the store's file itself; with another count than `missed` when it is named."""
         with contextlib.closing(sqlite3.connect(f"file:{self.database()}?mode=ro", uri=True)) as database:
             blocks = b"".join(row[0] for row in database.execute("SELECT data FROM block"))
-        done = subprocess.run([BLOCK_ROWS], input=blocks, capture_output=True, check=False)
+        done = subprocess.run([BLOCK_ROWS, *count], input=blocks, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()
         found = {}
         for line in done.stdout.decode().splitlines():

@@ -3,14 +3,12 @@ import contextlib
 import os
 import re
 import signal
-import socket
-import threading
 import time
 import uuid
 
 import pytest
 
-from system import Agent, Collector, configuration, free_port, wait_for, write
+from system import Agent, Collector, configuration, free_port, silent, wait_for, write
 
 SEAL = 4.0  # the interval at which agents speak
 TWO_INTERVALS = 2 * SEAL
@@ -116,26 +114,11 @@ def test_an_agent_finds_out_what_cluster_a_configuration_without_an_fsid_means(c
         assert agents.collector.get("/clusters")["clusters"][0]["fsid"] == cluster.fsid()
 
 
-def silent_port(stack):
-    """A port that accepts and never answers."""
-    listener = stack.enter_context(socket.socket())
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(64)
-    kept = []
-
-    def accept():
-        with contextlib.suppress(OSError):
-            while True:
-                kept.append(listener.accept())
-    threading.Thread(target=accept, daemon=True).start()
-    return listener.getsockname()[1]
-
-
 @pytest.mark.parametrize("kind", ["refuses", "is silent"])
 def test_a_dead_cluster_delays_no_other(cluster, tmp_path, kind):
     dead = str(uuid.uuid4())
     with contextlib.ExitStack() as stack:
-        port = free_port() if kind == "refuses" else silent_port(stack)
+        port = free_port() if kind == "refuses" else stack.enter_context(silent())[1]
         conf = write(tmp_path / "dead.conf", configuration({"global": {
             "fsid": dead, "mon_host": f"v2:127.0.0.1:{port}/0", "keyring": cluster.path("keyring.client.strata")}}))
         agents = stack.enter_context(crowd(tmp_path, cluster, ["one"], {"conf": f"{conf}:{cluster.conf}"}, seal="1s"))

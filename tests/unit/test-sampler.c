@@ -22,6 +22,7 @@ static struct world {
         int open_result, collect_result;
         unsigned opens, closes, collects, rows, facts_calls;
         uint64_t cost_us;
+        uint64_t time_us; /* that the waiting source had */
         uint64_t facts_generation;
         int64_t first_row_us, last_row_us, row_step_us;
         uint64_t epoch;
@@ -82,6 +83,7 @@ static int fake_collect(struct source *source, uint64_t deadline_us, struct samp
 
 static int waiting_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
 {
+        world.time_us = deadline_us - world.monotonic_us;
         sem_wait(&world.gate);
         return fake_collect(source, deadline_us, ret);
 }
@@ -113,6 +115,7 @@ static int class_get(enum source_id id, const struct source_class **ret)
                 .id = SOURCE_OSD,
                 .may_wait = true,
                 .asks = true,
+                .in_interval = true,
                 .deadline_us = SECOND,
                 .open = fake_open,
                 .collect = waiting_collect,
@@ -272,6 +275,33 @@ static void time_with_other_programs_counts_as_socket_time(void **state)
         assert_int_equal(world.rows, 1);
         assert_int_equal(bench->counters.socket_time_us, 700);
         assert_int_equal(bench->counters.sample_time_us, 0);
+}
+
+static void a_source_that_asks_ends_before_its_next_tick(void **state)
+{
+        static const struct {
+                uint64_t interval_us, late_us, time_us;
+        } cases[] = {
+                {10 * SECOND, 0, SECOND}, /* its own deadline is the shorter one */
+                {SECOND, 0, 800000}, {100000, 0, 80000}, {100000, 30000, 50000},
+                {100000, 90000, 20000}, /* a fifth of the interval at least */
+        };
+        struct bench *bench = *state;
+        struct pollfd done = {.fd = sampler_get_fd(bench->sampler), .events = POLLIN};
+        uint64_t next_us;
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                bench->plan.sources[SOURCE_OSD].interval_us = cases[i].interval_us;
+                apply(bench, SOURCE_OSD, true);
+                sampler_run(bench->sampler, &next_us);
+                pass((int64_t)(next_us - world.monotonic_us + cases[i].late_us));
+                sampler_run(bench->sampler, &next_us);
+                sem_post(&world.gate);
+                assert_int_equal(poll(&done, 1, 10000), 1);
+                sampler_run(bench->sampler, &next_us);
+                assert_int_equal(world.rows, i + 1);
+                assert_int_equal(world.time_us, cases[i].time_us);
+        }
 }
 
 static void slept_over_ticks_are_counted(void **state)
@@ -627,6 +657,7 @@ int main(void)
                 TEST(an_hour_at_a_second_has_3600_rows_on_whole_seconds),
                 TEST(what_a_row_leaves_out_is_counted),
                 TEST(time_with_other_programs_counts_as_socket_time),
+                TEST(a_source_that_asks_ends_before_its_next_tick),
                 TEST(slept_over_ticks_are_counted),
                 TEST(stops_at_the_count_and_begins_anew_with_another_revision),
                 TEST(a_count_goes_on_after_a_restart),
