@@ -200,27 +200,20 @@ static void write_differences(struct stream *data, const struct candidate *best,
         }
 }
 
-static int write_column(
+/* There is room, see block_write_entity. */
+static void write_column(
         struct block_encoder *encoder, const struct candidate *best, uint32_t n_rows)
 {
         struct stream *table = &encoder->table;
         uint64_t first = best->first;
-        int r;
 
-        r = stream_reserve(table, 0, 3);
-        if (r < 0)
-                return r;
         stream_number(table, best->kind);
         stream_number(table, best->kind & BLOCK_KIND_RESIDUAL ? zigzag(first) : first);
         if (best->kind & BLOCK_KIND_CONSTANT)
-                return 0;
+                return;
         if (best->kind & BLOCK_KIND_DIVISOR)
                 stream_number(table, best->odd << best->shift);
-        r = stream_reserve(&encoder->data, 0, n_rows);
-        if (r < 0)
-                return r;
         write_differences(&encoder->data, best, n_rows - 1);
-        return 0;
 }
 
 int block_write_entity(struct block_encoder *encoder, const struct block_rows *rows,
@@ -231,6 +224,12 @@ int block_write_entity(struct block_encoder *encoder, const struct block_rows *r
         int r;
 
         r = gather(encoder, rows, begin, count);
+        if (r < 0)
+                return r;
+        r = stream_reserve(&encoder->table, 0, (size_t)count * 3);
+        if (r < 0)
+                return r;
+        r = stream_reserve(&encoder->data, 0, (size_t)count * n_rows);
         if (r < 0)
                 return r;
         fill_absent(encoder, rows, entity, count);
@@ -250,11 +249,7 @@ int block_write_entity(struct block_encoder *encoder, const struct block_rows *r
                         candidate_try(&best, &spare, encoder->residual, n_rows,
                                 BLOCK_KIND_RESIDUAL | BLOCK_KIND_DIRECT);
                 }
-                r = write_column(encoder, &best, n_rows);
-                if (r < 0)
-                        return r;
-                if (body_size(encoder) > BLOCK_BODY_MAX)
-                        return -EINVAL;
+                write_column(encoder, &best, n_rows);
         }
-        return 0;
+        return body_size(encoder) > BLOCK_BODY_MAX ? -EINVAL : 0;
 }

@@ -7,6 +7,7 @@
 #include "lib/block-encode.h"
 
 #define ZSTD_LEVEL 3
+#define ZSTD_TABLE_LOG 10 /* small tables: between two blocks the cache forgets large ones */
 
 /* From so many bytes of data on it is worth a zstd block, and so a code, of its own. */
 #define DATA_APART 1024u
@@ -56,7 +57,11 @@ int block_encoder_new(struct block_encoder **ret)
         if (!encoder->zstd)
                 return -ENOMEM;
         if (ZSTD_isError(
-                    ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)))
+                    ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)) ||
+                ZSTD_isError(
+                        ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_hashLog, ZSTD_TABLE_LOG)) ||
+                ZSTD_isError(
+                        ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_chainLog, ZSTD_TABLE_LOG)))
                 return -ENOMEM;
         *ret = STEAL(encoder);
         return 0;
