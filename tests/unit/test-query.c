@@ -821,6 +821,44 @@ static void the_largest_come_first(void **state)
         json_decref(answer);
 }
 
+static const char *text_of(const json_t *device, const char *key)
+{
+        return json_string_value(json_object_get(device, key));
+}
+
+static void a_device_is_listed_with_its_queue_and_what_stands_on_it(void **state)
+{
+        struct world *world = *state;
+        json_t *answer, *devices, *device;
+
+        put_facts(world, HOST_1,
+                "{\"host_id\":\"" HOST_1 "\",\"hostname\":\"node1\",\"devices\":["
+                "{\"name\":\"bcache0\",\"kind\":\"bcache\",\"parents\":[\"nvme0n1\",\"sda\"],"
+                "\"caches\":[\"nvme0n1\"]},"
+                "{\"name\":\"nvme0n1\",\"kind\":\"disk\",\"type\":\"nvme\",\"serial\":\"S1\","
+                "\"scheduler\":\"none\",\"write_cache\":\"write through\"},"
+                "{\"name\":\"sda\",\"kind\":\"disk\"}]," CLUSTERS("[]") "}");
+        answer = ask(world, api_devices, "cluster=" FSID);
+        devices = json_object_get(answer, "devices");
+        assert_int_equal(json_array_size(devices), 3);
+        device = json_array_get(devices, 0);
+        assert_string_equal(
+                json_string_value(json_array_get(json_object_get(device, "caches"), 0)), "nvme0n1");
+        assert_int_equal(json_array_size(json_object_get(device, "children")), 0);
+        device = json_array_get(devices, 1);
+        assert_string_equal(text_of(device, "type"), "nvme");
+        assert_string_equal(text_of(device, "serial"), "S1");
+        assert_string_equal(text_of(device, "scheduler"), "none");
+        assert_string_equal(text_of(device, "write_cache"), "write through");
+        assert_string_equal(
+                json_string_value(json_array_get(json_object_get(device, "children"), 0)),
+                "bcache0");
+        assert_true(json_is_false(json_object_get(device, "shared")));
+        /* An older agent does not tell. */
+        assert_string_equal(text_of(json_array_get(devices, 2), "scheduler"), "");
+        json_decref(answer);
+}
+
 static void lists_are_paged_and_join_the_facts(void **state)
 {
         struct world *world = *state;
@@ -948,6 +986,7 @@ int main(void)
                 TEST(cells_of_histograms_are_curves_of_the_osd_layer),
                 TEST(an_entity_is_found_by_name_or_with_its_host),
                 TEST(the_largest_come_first),
+                TEST(a_device_is_listed_with_its_queue_and_what_stands_on_it),
                 TEST(lists_are_paged_and_join_the_facts),
                 TEST(bad_questions_get_a_sentence_that_names_the_thing),
                 TEST(a_query_past_its_deadline_is_refused_as_busy),
