@@ -267,6 +267,7 @@ static int measure(struct bench *bench, bool busy)
         uint32_t blocks = bench->loops.n > MANY ? BLOCKS_OF_MANY : BLOCKS;
         uint32_t n = (blocks - 1) * BLOCK_ROWS;
         double bare, sample;
+        char load[16];
         int r;
 
         for (uint32_t block = 0; block < blocks; block++) {
@@ -281,10 +282,11 @@ static int measure(struct bench *bench, bool busy)
         }
         bare = median_us(times.bare + BLOCK_ROWS, n);
         sample = median_us(times.sample + BLOCK_ROWS, n);
+        snprintf(load, sizeof(load), "%u busy", busy ? bench->loops.n : 0);
         printf("| %7u | %-10s | %9.2f | %9.2f | %9.2f | %9.2f | %9.2f | %8.3f |\n",
-                bench->sample.n_entities, busy ? "all busy" : "none busy", bare,
-                median_us(times.collect + BLOCK_ROWS, n), median_us(times.append + BLOCK_ROWS, n),
-                median_us(times.encode + 1, blocks - 1), sample, sample / bare);
+                bench->sample.n_entities, load, bare, median_us(times.collect + BLOCK_ROWS, n),
+                median_us(times.append + BLOCK_ROWS, n), median_us(times.encode + 1, blocks - 1),
+                sample, sample / bare);
         fflush(stdout);
         return 0;
 }
