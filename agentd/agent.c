@@ -1,4 +1,4 @@
-#include "agentd/agent.h"
+#include "agentd/agent-private.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,48 +9,14 @@
 #include <time.h>
 
 #include <systemd/sd-daemon.h>
-#include <systemd/sd-event.h>
 
-#include "agentd/counters.h"
 #include "agentd/facts-merge.h"
-#include "agentd/row-join.h"
-#include "agentd/sampler.h"
-#include "agentd/sealer.h"
-#include "agentd/sender.h"
-#include "agentd/spool.h"
-#include "agentd/state.h"
-#include "lib/clock.h"
 #include "lib/log.h"
 
 /* A clean end is promised within a second; the rest is for sealing. */
 #define STOP_TIMEOUT_US 500000u
 /* Ticks go before uploads. */
 #define PRIORITY_TICK (-10)
-
-struct agent {
-        const struct agent_config *config;
-        struct agent_counters counters;
-        struct id host;
-        sd_event *event;
-        sd_event_source *timer, *worker, *clock_set;
-        int clock_fd;
-        struct state *state; /* NULL: nothing is remembered */
-        struct spool *spool;
-        struct sealer *sealer;
-        struct sampler *sampler;
-        struct row_join *join;
-        struct sender *sender; /* NULL: no collector configured */
-        uint64_t seal_us;      /* monotonic: when all open blocks are sealed next */
-        uint64_t facts_revision;
-        char *refused_plan; /* why, so that it is told once */
-        uint64_t taken_saved[SOURCE_MAX_];
-};
-
-static struct moment look_at_clocks(void *userdata)
-{
-        (void)userdata;
-        return clock_look();
-}
 
 static void on_row(void *userdata, const struct sampler_row *row)
 {
@@ -140,7 +106,7 @@ static void work(struct agent *agent)
         sampler_run(agent->sampler, &next_us);
         send_clusters(agent);
         send_facts(agent);
-        seal(agent, look_at_clocks(NULL).monotonic_us);
+        seal(agent, agent_look_at_clocks(NULL).monotonic_us);
         if (agent->seal_us < next_us)
                 next_us = agent->seal_us;
         if (sd_event_source_set_time(agent->timer, next_us) < 0 ||
@@ -295,7 +261,7 @@ static int set_up_sampler(struct agent *agent)
 {
         struct sampler_options options = {
                 .class_get = source_class_get,
-                .clock = look_at_clocks,
+                .clock = agent_look_at_clocks,
                 .row = on_row,
                 .userdata = agent,
                 .counters = &agent->counters,
@@ -317,109 +283,9 @@ static int set_up_sampler(struct agent *agent)
                 EPOLLIN, on_worker, agent);
 }
 
-/* "diskstats,osd,host,agent,osd_histogram": tells the collector whom it can elect. */
-static void list_sources(const struct agent_config *config, char *ret, size_t size)
-{
-        size_t used = 0;
-
-        ret[0] = '\0';
-        for (int id = SOURCE_NONE + 1; id < SOURCE_MAX_; id++)
-                if (agent_config_allows(config, (enum source_id)id) && used < size)
-                        used += (size_t)snprintf(ret + used, size - used, "%s%s", used ? "," : "",
-                                source_name((enum source_id)id));
-}
-
 static int set_up_sender(struct agent *agent)
 {
-        char sources[128];
-        struct sender_options options = {
-                .url = agent->config->url,
-                .ca_file = agent->config->ca_file,
-                .token_file = agent->config->token_file,
-                .sources = sources,
-                .interval_us = agent->config->seal_interval_us,
-                .electable = agent_config_allows(agent->config, SOURCE_CEPH),
-                .host = agent->host,
-                .backfill_rate = agent->config->backfill_rate,
-                .spool = agent->spool,
-                .counters = &agent->counters,
-                .plan = on_plan,
-                .userdata = agent,
-        };
-
-        if (!agent->config->url[0])
-                return 0;
-        list_sources(agent->config, sources, sizeof(sources));
-        memcpy(&options.random, agent->host.bytes, sizeof(options.random));
-        options.random ^= look_at_clocks(NULL).monotonic_us;
-        return sender_new(agent->event, &options, &agent->sender);
-}
-
-/* Without a folder everything goes on in memory; only a second agent on the same folder ends us. */
-static int set_up_state(struct agent *agent)
-{
-        const char *folder = agent->config->state_folder;
-        int r;
-
-        r = state_open(folder, &agent->state);
-        if (r == -EBUSY) {
-                log_error("%s: another strata-agentd uses this state folder", folder);
-                return r;
-        }
-        if (r < 0)
-                log_error("%s: no state folder, samples do not outlive the process: %s", folder,
-                        strerror(-r));
-        return state_get_host_id(agent->state, agent->config->host_id, &agent->host);
-}
-
-static int set_up_spool(struct agent *agent)
-{
-        CLEANUP(str) char *folder = NULL;
-        struct spool_options options = {
-                .bytes_max = agent->config->spool_bytes,
-                .age_max_us = agent->config->spool_age_us,
-                .clock = look_at_clocks,
-                .counters = &agent->counters,
-        };
-        uint64_t damaged = 0;
-        int r;
-
-        r = state_get_boot_id(&options.boot);
-        if (r < 0)
-                return r;
-        if (agent->state && asprintf(&folder, "%s/spool", agent->config->state_folder) < 0) {
-                folder = NULL;
-                return -ENOMEM;
-        }
-        options.folder = folder;
-        r = spool_open(&options, &agent->spool, &damaged);
-        if (r < 0 && folder) {
-                log_error("%s: the spool is kept in memory: %s", folder, strerror(-r));
-                options.folder = NULL;
-                r = spool_open(&options, &agent->spool, &damaged);
-        }
-        if (damaged > 0)
-                log_warning(
-                        "%s: %" PRIu64 " torn ends or damaged files were cut off", folder, damaged);
-        return r;
-}
-
-static int set_up_sealer(struct agent *agent)
-{
-        struct sealer_options options = {
-                .folder = agent->state ? agent->config->state_folder : NULL,
-                .spool = agent->spool,
-                .host = agent->host,
-                .clock = look_at_clocks,
-                .seal_interval_us = agent->config->seal_interval_us,
-                .block_rows = (uint32_t)agent->config->block_rows,
-        };
-        int r;
-
-        r = state_get_boot_id(&options.boot);
-        if (r < 0)
-                return r;
-        return sealer_new(&options, &agent->sealer);
+        return agent_set_up_sender(agent, on_plan);
 }
 
 static int set_up(struct agent *agent)
@@ -427,9 +293,9 @@ static int set_up(struct agent *agent)
         static int (*const steps[])(struct agent *) = {
                 set_up_event,
                 set_up_clock,
-                set_up_state,
-                set_up_spool,
-                set_up_sealer,
+                agent_set_up_state,
+                agent_set_up_spool,
+                agent_set_up_sealer,
                 set_up_sampler,
                 set_up_sender,
                 start_plan,
@@ -445,7 +311,7 @@ static int set_up(struct agent *agent)
         /* Ten thousand agents started by one command do not all knock in the same second. */
         memcpy(&phase, agent->host.bytes, sizeof(phase));
         agent->seal_us =
-                look_at_clocks(NULL).monotonic_us + phase % agent->config->seal_interval_us;
+                agent_look_at_clocks(NULL).monotonic_us + phase % agent->config->seal_interval_us;
         return 0;
 }
 
