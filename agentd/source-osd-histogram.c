@@ -66,6 +66,7 @@ const struct source_class source_osd_histogram = {
         .id = SOURCE_OSD_HISTOGRAM,
         .may_wait = true,
         .asks = true,
+        .in_interval = true,
         .deadline_us = OSD_NODE_DEADLINE_US,
         .open = histogram_open,
         .collect = osd_node_collect,

@@ -47,6 +47,11 @@ static int add_metric(const struct api_request *request, struct api_response *re
                 return refuse(api_problem(request, response, 400,
                         "metric: the layer %s has no '%s'",
                         series->layer == LAYER_NONE ? "host" : layer_name(series->layer), name));
+        if (metric->source != series->metrics[0].source)
+                return refuse(api_problem(request, response, 400,
+                        "metric: '%s' and '%s' come from different sources; ask for them one after "
+                        "the other",
+                        series->metrics[0].name, name));
         if (series->n_terms + metric->n_terms > RUNG_COLUMNS_MAX ||
                 series->n_slots + metric->n_slots > RUNG_SLOTS_MAX)
                 return refuse(api_problem(request, response, 400, "metric names too many metrics"));

@@ -141,6 +141,8 @@ int series_find(enum layer layer, const char *name, struct series_definition *re
         metric = metric_find(source_of(layer), name);
         if (!metric && layer == LAYER_OSD)
                 metric = metric_find(SOURCE_OSD_HISTOGRAM, name);
+        if (!metric && layer == LAYER_NONE)
+                metric = metric_find(SOURCE_AGENT, name);
         if (!metric)
                 return -ENOENT;
         *ret = (struct series_definition){

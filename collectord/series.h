@@ -29,7 +29,7 @@ struct series_definition {
         struct rung_term terms[SERIES_TERMS_MAX];
 };
 
-/* A derived metric, or a raw one, of @layer; LAYER_NONE: of the "host" source. -ENOENT. */
+/* A derived metric, or a raw one, of @layer; LAYER_NONE: of the sources "host" and "agent". -ENOENT. */
 int series_find(enum layer layer, const char *name, struct series_definition *ret);
 /* From the sums of one window; NaN when there is no number. @seen: entities. */
 double series_value(const struct series_definition *definition, const double *sums, double seconds,

@@ -292,6 +292,7 @@ def test_a_bad_question_is_refused_and_the_thing_named(pair, path, query, status
     ("/ratio?cluster=none&measure=litres", "litres"),
     ("/series?cluster=none&layer=storage&metric=mood", "mood"),
     ("/series?cluster=none&layer=attic&metric=write_bytes", "attic"),
+    ("/series?cluster=none&layer=host&metric=cpu_user,cpu_time", "cpu_time"),
     ("/devices?limit=0", "limit"),
     ("/devices?limit=many", "limit"),
 ])
@@ -302,6 +303,18 @@ def test_a_bad_parameter_is_refused_and_named(pair, path, named):
 def test_an_unknown_path_and_a_wrong_method_say_so(pair):
     assert "/api/v1/nothing" in pair[0].problem("GET", "/nothing", 404)
     assert pair[0].problem("DELETE", "/ratio", 405)
+
+
+def test_the_agent_tells_of_itself(pair):
+    collector, agent = pair
+    names = ["cpu_time", "rss", "lateness_max", "sample_time", "socket_time", "spool_rows", "dropped_rows", "failed_parts"]
+
+    def numbers():
+        series = collector.get("/series", cluster="none", layer="host", metric=",".join(names), from_="-20s", step="5s")["series"]
+        return {one["metric"]: [value for value in one["value"] if value is not None] for one in series}
+    wait_for(lambda: all(numbers().get(name) for name in names), f"numbers of the agent itself, not {numbers()}", seconds=60)
+    assert max(numbers()["cpu_time"]) > 0 and max(numbers()["rss"]) > 1000
+    assert agent.is_alive()
 
 
 def test_after_all_this_the_agent_still_delivers(pair):
