@@ -6,12 +6,10 @@
 #include "cli/command.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
-#include "cli/format.h"
 #include "cli/json.h"
-#include "cli/table.h"
+#include "cli/plan-print.h"
 #include "lib/id.h"
 #include "lib/message.h"
 #include "lib/plan.h"
@@ -61,124 +59,39 @@ static int make_path(struct invocation *invocation, char *ret)
         return status;
 }
 
-static void add_start(struct table *table, double start)
-{
-        char text[FORMAT_MAX];
-
-        if (start > 0)
-                table_add(table, COLOUR_NONE, "%s", format_time(start, text));
-        else
-                table_add(table, COLOUR_NONE, "at once");
-}
-
-static void add_count(struct table *table, const json_t *count)
-{
-        if (json_integer_value(count) > 0)
-                table_add(table, COLOUR_NOTICE, "%" JSON_INTEGER_FORMAT, json_integer_value(count));
-        else
-                table_add(table, COLOUR_NONE, "for ever");
-}
-
-static void add_metrics(struct table *table, const json_t *metrics)
-{
-        char text[61] = "all";
-        size_t length = 0, i;
-        const json_t *metric;
-
-        json_array_foreach (metrics, i, metric) {
-                const char *name = json_string_value(metric);
-                int n = snprintf(text + length, sizeof(text) - length, "%s%s", i ? "," : "",
-                        name ? name : "?");
-
-                if (n < 0 || length + n >= sizeof(text)) {
-                        text[length] = '\0';
-                        table_add(table, COLOUR_NONE, "%s and %zu more", text,
-                                json_array_size(metrics) - i);
-                        return;
-                }
-                length += n;
-        }
-        table_add(table, COLOUR_NONE, "%s", text);
-}
-
-static int print_sources(struct invocation *invocation, const json_t *plan)
-{
-        static const struct table_column columns[] = {{"SOURCE"}, {"ENABLED"}, {"INTERVAL", true},
-                {"COUNT", true}, {"START"}, {"METRICS"}, {NULL}};
-        CLEANUP(table) struct table *table = NULL;
-        int r = table_new(columns, &table);
-
-        if (r < 0)
-                return r;
-        for (int i = SOURCE_NONE + 1; i < SOURCE_MAX_; i++) {
-                const char *name = source_name(i);
-                const json_t *source = json_object_get(json_object_get(plan, "sources"), name);
-                bool enabled = json_is_true(json_object_get(source, "enabled"));
-
-                if (!source)
-                        continue;
-                table_add(table, COLOUR_NONE, "%s", name);
-                table_add(table, enabled ? COLOUR_GOOD : COLOUR_DIM, enabled ? "yes" : "no");
-                table_add(table, COLOUR_NONE, "%s", json_get_text(source, "interval"));
-                add_count(table, json_object_get(source, "count"));
-                add_start(table, json_get_number(source, "start"));
-                add_metrics(table, json_object_get(source, "metrics"));
-        }
-        return table_print(table, invocation->output);
-}
-
-static int print_plan(struct invocation *invocation, const json_t *plan, const char *asked)
-{
-        FILE *stream = invocation->output->stream;
-        const char *of = json_get_text(plan, "of"), *host = json_get_text(plan, "host");
-        char revision[FORMAT_MAX];
-
-        if (!asked)
-                asked = host;
-        format_whole(json_get_number(plan, "revision"), revision);
-        if (strcmp(of, "default") == 0)
-                fprintf(stream, "%s: the built-in plan (revision %s)\n", asked, revision);
-        else if (strcmp(of, "*") == 0 && strcmp(host, "*") != 0)
-                fprintf(stream, "%s: follows * (revision %s)\n", asked, revision);
-        else if (strcmp(host, "*") == 0)
-                fprintf(stream, "*: for every host without its own plan (revision %s)\n", revision);
-        else
-                fprintf(stream, "%s: its own plan (revision %s)\n", asked, revision);
-        return print_sources(invocation, plan);
-}
-
 static int show(struct invocation *invocation, const json_t *plan)
 {
         if (command_option(invocation, OPTION_JSON))
                 return command_print_json(invocation, plan);
-        if (print_plan(invocation, plan, invocation->argument) < 0)
-                return command_failed(invocation);
-        return STATUS_OK;
+        return plan_print(invocation, plan, invocation->argument);
 }
 
 /* The plan of * and those of the hosts that have one. */
 static int show_all(struct invocation *invocation)
 {
         CLEANUP(json) json_t *shared = NULL;
-        CLEANUP(json) json_t *answer = NULL;
+        CLEANUP(json) json_t *plans = NULL;
         const json_t *plan;
         size_t i;
+        int status;
 
-        if (command_get(invocation, "/plans", NULL, &answer) < 0)
+        if (command_list(invocation, "/plans", "plans", NULL, &plans) < 0)
                 return command_failed(invocation);
-        if (command_option(invocation, OPTION_JSON))
+        if (command_option(invocation, OPTION_JSON)) {
+                CLEANUP(json) json_t *answer = json_pack("{s:O}", "plans", plans);
+
                 return command_print_json(invocation, answer);
-        if (command_get(invocation, "/plans/*", NULL, &shared) < 0 ||
-                print_plan(invocation, shared, "*") < 0)
+        }
+        if (command_get(invocation, "/plans/*", NULL, &shared) < 0)
                 return command_failed(invocation);
-        json_array_foreach (json_object_get(answer, "plans"), i, plan) {
-                if (strcmp(json_get_text(plan, "host"), "*") == 0)
+        status = plan_print(invocation, shared, "*");
+        json_array_foreach (plans, i, plan) {
+                if (status != STATUS_OK || strcmp(json_get_text(plan, "host"), "*") == 0)
                         continue;
                 fputc('\n', invocation->output->stream);
-                if (print_plan(invocation, plan, NULL) < 0)
-                        return command_failed(invocation);
+                status = plan_print(invocation, plan, NULL);
         }
-        return STATUS_OK;
+        return status;
 }
 
 static json_t *bool_value(const char *text)
@@ -244,6 +157,15 @@ static json_t *field_value(const char *field, const char *text, int64_t now_us)
         return json_string(text);
 }
 
+static const char *field_rule(const char *field)
+{
+        if (strcmp(field, "enabled") == 0)
+                return "yes or no";
+        if (strcmp(field, "count") == 0)
+                return "a whole number of samples, 0 for no end";
+        return "a time such as 2026-11-30T10:00:00Z, Unix seconds or +5m, 0 for at once";
+}
+
 /* One --set SOURCE.FIELD=VALUE. What is left unchecked here, plan_from_json checks. */
 static int apply_set(struct invocation *invocation, json_t *sources, const char *set)
 {
@@ -272,8 +194,9 @@ static int apply_set(struct invocation *invocation, json_t *sources, const char 
         }
         value = field_value(field, equals + 1, invocation->now_us);
         if (!value)
-                return command_fail(invocation, STATUS_USAGE, "'%s' is no value of %s.%s",
-                        equals + 1, name, field);
+                return command_fail(invocation, STATUS_USAGE,
+                        "'%s' is no value of %s.%s: it takes %s", equals + 1, name, field,
+                        field_rule(field));
         return json_object_set_new(source, field, value) < 0 ? command_failed(invocation)
                                                              : STATUS_OK;
 }
@@ -365,11 +288,22 @@ const struct command command_plan = {
         .summary = "shows or changes what the agents sample, and how often",
         .text = "Shows the plan of a host (its name or id) or of '*', which every host without "
                 "its\n"
-                "own plan follows; without an argument, all of them. --set changes it, for "
-                "example\n"
+                "own plan follows; without an argument, all of them, each with its revision and "
+                "with\n"
+                "the agents that do not have it in force yet. --set changes it, for example\n"
                 "  strata plan node1 --set diskstats.interval=500ms --set osd.enabled=no\n"
-                "Agents take the change with their next upload. Changing needs an operator's "
-                "token.",
+                "  strata plan '*' --set osd.metrics=op_w,op_r --set osd.start=+5m\n"
+                "Sources: diskstats, osd, ceph, host, agent. Fields:\n"
+                "  enabled   yes or no; of ceph: on the agent elected for each cluster\n"
+                "  interval  100ms to 1h; samples are taken at whole multiples of it\n"
+                "  count     samples to take, then stop until the plan changes; 0 has no end\n"
+                "  start     time of the first: RFC 3339, Unix seconds, +5m; 0 is at once\n"
+                "  metrics   names with commas between, or all; a wrong one lists them all\n"
+                "A plan that is wrong in one field is refused as a whole, before it is sent. "
+                "Agents take\n"
+                "a change with their next upload, without a restart and without losing a tick. "
+                "Changing\n"
+                "needs an operator's token.",
         .options = options,
         .run = plan_run,
 };

@@ -732,6 +732,17 @@ def test_plan_shows_the_shared_plan_and_those_of_hosts(strata, collector):
     assert "op_w,op_r" in result.out and " 20 " in result.out
 
 
+def test_plan_tells_which_agents_do_not_have_it_yet(strata, collector):
+    followers = {"in_force": 3, "waiting": 2, "waiting_hosts": [
+        {"host_id": NODE2, "revision": 6, "last_seen": time.time() - 300},
+        {"host_id": "00000000-0000-0000-0000-000000000009", "revision": 0, "last_seen": time.time() - 2}]}
+    collector.routes["GET", "/plans/*"] = {**plan("*", "*", 7), "agents": followers}
+    lines = strata("plan", "*").out.splitlines()
+    assert "in force on 3 agents, not yet on 2" in lines
+    assert "  not yet on node2: it has revision 6, heard 5 min ago" in lines
+    assert any(line.startswith("  not yet on 00000000-0000-0000-0000-000000000009: it has revision 0") for line in lines)
+
+
 def test_plan_of_a_host_by_name_or_id(strata, collector):
     collector.routes["GET", f"/plans/{NODE2}"] = plan(NODE2, "*", 4)
     assert "node2: follows * (revision 4)" in strata("plan", "node2").out
@@ -760,13 +771,14 @@ def test_plan_is_changed_by_read_modify_write(strata, collector):
     ("osd=no", "--set takes SOURCE.FIELD=VALUE"),
     ("osd.enabled", "--set takes SOURCE.FIELD=VALUE"),
     ("disk.enabled=no", "there is no source 'disk'"),
-    ("osd.enabled=maybe", "'maybe' is no value of osd.enabled"),
+    ("osd.enabled=maybe", "'maybe' is no value of osd.enabled: it takes yes or no"),
     ("osd.count=-1", "'-1' is no value of osd.count"),
     ("osd.count=99999999999999999999", "is no value of osd.count"),
-    ("osd.start=soon", "'soon' is no value of osd.start"),
-    ("osd.intervall=1s", "sources.osd has no field 'intervall'"),
+    ("osd.start=soon", "'soon' is no value of osd.start: it takes a time such as"),
+    ("osd.intervall=1s", "sources.osd has no field 'intervall'; it has: enabled, interval, count, start, metrics"),
+    ("ceph.clusters=x", "sources.ceph.clusters"),
     ("osd.interval=1ms", "sources.osd.interval must be between 100ms and 1h, but is \"1ms\""),
-    ("osd.metrics=op_w,nope", "sources.osd.metrics: unknown metric 'nope'"),
+    ("osd.metrics=op_w,nope", "sources.osd.metrics: unknown metric 'nope'; it has: op_r, op_r_out_bytes, "),
 ])
 def test_a_wrong_change_is_refused_before_it_is_sent(strata, collector, change, sentence):
     result = strata("plan", "*", "--set", change)
