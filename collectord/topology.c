@@ -46,96 +46,100 @@ int topology_find_cluster(const struct topology *topology, const struct id *fsid
         return -ENOENT;
 }
 
-int topology_find_host(const struct topology *topology, const struct id *id, uint32_t *ret)
+/* Whether what stands at @index comes before @key. */
+typedef bool (*before_function)(const struct topology *topology, uint32_t index, const void *key);
+
+/* The first of [low, high), which is ascending, that does not come before @key; else @high. */
+static uint32_t lower_bound(const struct topology *topology, uint32_t low, uint32_t high,
+        before_function before, const void *key)
 {
-        size_t low = 0, high = topology->n_hosts;
-
         while (low < high) {
-                size_t middle = (low + high) / 2;
-                int order = compare_id(&topology->hosts[middle].id, id);
+                uint32_t middle = low + (high - low) / 2;
 
-                if (order == 0) {
-                        *ret = middle;
-                        return 0;
-                }
-                if (order < 0)
+                if (before(topology, middle, key))
                         low = middle + 1;
                 else
                         high = middle;
         }
-        return -ENOENT;
+        return low;
+}
+
+static bool host_before(const struct topology *topology, uint32_t index, const void *key)
+{
+        return compare_id(&topology->hosts[index].id, key) < 0;
+}
+
+int topology_find_host(const struct topology *topology, const struct id *id, uint32_t *ret)
+{
+        uint32_t end = (uint32_t)topology->n_hosts;
+        uint32_t at = lower_bound(topology, 0, end, host_before, id);
+
+        if (at == end || !id_equal(&topology->hosts[at].id, id))
+                return -ENOENT;
+        *ret = at;
+        return 0;
+}
+
+static bool osd_before(const struct topology *topology, uint32_t index, const void *key)
+{
+        return topology->osds[index].id < *(const uint32_t *)key;
 }
 
 int topology_find_osd(const struct topology *topology, uint32_t cluster, uint32_t id, uint32_t *ret)
 {
         const struct topology_cluster *c = &topology->clusters[cluster];
-        uint32_t low = c->first_osd, high = c->first_osd + c->n_osds;
+        uint32_t end = c->first_osd + c->n_osds;
+        uint32_t at = lower_bound(topology, c->first_osd, end, osd_before, &id);
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
+        if (at == end || topology->osds[at].id != id)
+                return -ENOENT;
+        *ret = at;
+        return 0;
+}
 
-                if (topology->osds[middle].id == id) {
-                        *ret = middle;
-                        return 0;
-                }
-                if (topology->osds[middle].id < id)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return -ENOENT;
+static bool name_before(const struct topology *topology, uint32_t index, const void *key)
+{
+        return strcmp(topology->devices[index].facts->name, key) < 0;
 }
 
 int topology_find_name(
         const struct topology *topology, uint32_t host, const char *name, uint32_t *ret)
 {
         const struct topology_host *h = &topology->hosts[host];
-        uint32_t low = h->first_device, high = h->first_device + h->n_devices;
+        uint32_t end = h->first_device + h->n_devices;
+        uint32_t at = lower_bound(topology, h->first_device, end, name_before, name);
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-                int order = strcmp(topology->devices[middle].facts->name, name);
-
-                if (order == 0) {
-                        *ret = middle;
-                        return 0;
-                }
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return -ENOENT;
+        if (at == end || strcmp(topology->devices[at].facts->name, name) != 0)
+                return -ENOENT;
+        *ret = at;
+        return 0;
 }
 
-static bool has_identity(const struct topology *topology, uint32_t position, const char *identity)
+static int compare_identity(
+        const struct topology *topology, uint32_t position, const char *identity)
 {
         const struct topology_device *device = &topology->devices[topology->by_identity[position]];
 
-        return strcmp(device->facts->identity, identity) == 0;
+        return strcmp(device->facts->identity, identity);
+}
+
+static bool identity_before(const struct topology *topology, uint32_t index, const void *key)
+{
+        return compare_identity(topology, index, key) < 0;
 }
 
 static int find_identity(
         const struct topology *topology, uint32_t host, const char *identity, uint32_t *ret)
 {
         const struct topology_host *h = &topology->hosts[host];
-        uint32_t low = h->first_device, end = h->first_device + h->n_devices, high = end;
+        uint32_t end = h->first_device + h->n_devices;
+        uint32_t at = lower_bound(topology, h->first_device, end, identity_before, identity);
 
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-                const struct topology_device *device =
-                        &topology->devices[topology->by_identity[middle]];
-
-                if (strcmp(device->facts->identity, identity) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
         /* Several devices of one identity (the paths of a disk): the name alone could tell. */
-        if (low == end || !has_identity(topology, low, identity) ||
-                (low + 1 < end && has_identity(topology, low + 1, identity)))
+        if (at == end || compare_identity(topology, at, identity) != 0 ||
+                (at + 1 < end && compare_identity(topology, at + 1, identity) == 0))
                 return -ENOENT;
-        *ret = topology->by_identity[low];
+        *ret = topology->by_identity[at];
         return 0;
 }
 
