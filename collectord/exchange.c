@@ -65,6 +65,8 @@ static void check_election(struct exchange *exchange)
                 return;
         if (request->role == API_ROLE_AGENT)
                 request->elected = &exchange->elected; /* for none, unless it says who it is */
+        else if (request->role != API_ROLE_LOCAL)
+                return;
         if (!api_header(request, "strata-host"))
                 return;
         if (voice_read(request, &exchange->response, &voice) != 0) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -164,26 +165,75 @@ static int add_sources(struct service *service, sd_event *event)
                 RETAIN_PAUSE_US, TIMER_ACCURACY_US, on_retain, service);
 }
 
+struct incumbent {
+        struct election_voice voice;
+        int64_t updated_us;
+};
+
+struct incumbents {
+        struct incumbent *list;
+        size_t n;
+};
+
+static int add_incumbent(
+        struct incumbents *incumbents, const struct store_facts *stored, const struct facts *facts)
+{
+        struct incumbent *list =
+                reallocarray(incumbents->list, incumbents->n + 1, sizeof(*incumbents->list));
+        struct incumbent *one;
+
+        if (!list)
+                return -ENOMEM;
+        incumbents->list = list;
+        one = &list[incumbents->n];
+        *one = (struct incumbent){.voice.host = stored->host,
+                .voice.interval_us = ELECTION_INTERVAL_DEFAULT_US,
+                .updated_us = stored->updated_us};
+        for (size_t i = 0; i < facts->n_clusters; i++)
+                if (!facts->clusters[i].kept && one->voice.n_clusters < PLAN_CLUSTERS_MAX)
+                        one->voice.clusters[one->voice.n_clusters++] = facts->clusters[i].fsid;
+        incumbents->n += one->voice.n_clusters > 0;
+        return 0;
+}
+
 /* Facts of a cluster, unless they are old ones that were kept, come from the elected agent. */
 static int see_facts(void *userdata, const struct store_facts *stored)
 {
-        struct election_voice voice = {
-                .host = stored->host, .interval_us = ELECTION_INTERVAL_DEFAULT_US};
         CLEANUP(facts) struct facts *facts = NULL;
         CLEANUP(str) char *message = NULL;
-        struct election_result elected;
         json_t *json = json_loads(stored->json, 0, NULL);
         int r;
 
         r = json ? facts_from_json(json, &facts, &message) : -EBADMSG;
         json_decref(json);
-        if (r == -ENOMEM)
-                return r;
-        for (size_t i = 0; r >= 0 && i < facts->n_clusters; i++)
-                if (!facts->clusters[i].kept && voice.n_clusters < PLAN_CLUSTERS_MAX)
-                        voice.clusters[voice.n_clusters++] = facts->clusters[i].fsid;
-        election_hear(userdata, &voice, clock_monotonic_us(), &elected);
-        return 0;
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        return add_incumbent(userdata, stored, facts);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+        const struct incumbent *x = a, *y = b;
+
+        return (y->updated_us > x->updated_us) - (y->updated_us < x->updated_us);
+}
+
+/* A restart of the collector is no reason to move a seat. Of several that told a cluster the last
+ * one was elected: those before it may be dead. */
+static int seat_incumbents(struct service *service, struct store_reader *reader)
+{
+        struct incumbents incumbents = {0};
+        struct election_result elected;
+        int r;
+
+        r = store_read_facts(reader, see_facts, &incumbents);
+        if (incumbents.n > 0)
+                qsort(incumbents.list, incumbents.n, sizeof(*incumbents.list), newest_first);
+        for (size_t i = 0; i < incumbents.n && r >= 0; i++)
+                election_hear(service->election, &incumbents.list[i].voice, clock_monotonic_us(),
+                        &elected);
+        free(incumbents.list);
+        return r;
 }
 
 const char *service_web_folder(const struct service *service)
@@ -223,8 +273,7 @@ static int open_parts(struct service *service, char **ret_message)
         r = roll_new(&service->roll);
         if (r < 0)
                 return r;
-        /* A restart of the collector is no reason to move a seat. */
-        return store_read_facts(service->readers[0], see_facts, service->election);
+        return seat_incumbents(service, service->readers[0]);
 }
 
 static int start_workers(struct service *service)

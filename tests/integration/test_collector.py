@@ -294,22 +294,23 @@ def test_a_plan_goes_round(run):
 
 
 def test_an_agent_alone_is_elected_at_its_first_upload_and_stays_over_a_restart(run):
-    collector = run()
-    plan = post(collector, make_blocks(1), Strata_Sources="diskstats,ceph").json()["plan"]
-    assert plan["sources"]["ceph"]["enabled"] is True
-    assert "plan" not in post(collector, make_blocks(2), Strata_Sources="diskstats,ceph",
+    collector, fsid = run(), "0b0e4b64-5a3c-4d2c-9f8e-2f1b3a6c7d8e"
+    able = {"Strata_Sources": "diskstats,ceph", "Strata_Clusters": fsid}
+    plan = post(collector, make_blocks(1), **able).json()["plan"]
+    assert plan["sources"]["ceph"]["enabled"] is True and plan["sources"]["ceph"]["clusters"] == [fsid]
+    assert "plan" not in post(collector, make_blocks(2), **able,
                               Strata_Plan_Revision=str(plan["revision"])).json()
-    other = post(collector, make_blocks(1, host=OTHER), OTHER, Strata_Sources="diskstats,ceph").json()
+    other = post(collector, make_blocks(1, host=OTHER), OTHER, **able).json()
     assert "plan" not in other or other["plan"]["sources"]["ceph"]["enabled"] is False
     facts = {"host_id": HOST, "hostname": "node1", "kernel": "6.1", "agent_version": "0.1.0", "devices": [],
-             "clusters": [{"fsid": "0b0e4b64-5a3c-4d2c-9f8e-2f1b3a6c7d8e", "name": "ceph", "health": "HEALTH_OK",
+             "clusters": [{"fsid": fsid, "name": "ceph", "health": "HEALTH_OK",
                            "release": "16.2.15", "mgr_stats_period": 5.0, "osds": [], "pools": []}]}
     assert collector.request("PUT", f"/facts/{HOST}", json=facts).status_code == 204
     assert collector.stop() == 0
     collector.start()
-    other = post(collector, make_blocks(2, host=OTHER), OTHER, Strata_Sources="diskstats,ceph").json()
+    other = post(collector, make_blocks(2, host=OTHER), OTHER, **able).json()
     assert "plan" not in other or other["plan"]["sources"]["ceph"]["enabled"] is False
-    assert "plan" not in post(collector, make_blocks(3), Strata_Sources="diskstats,ceph",
+    assert "plan" not in post(collector, make_blocks(3), **able,
                               Strata_Plan_Revision=str(plan["revision"])).json()
 
 

@@ -1,0 +1,17 @@
+#pragma once
+/*
+ * An agent that starts, fails or is no longer elected does not tell the cluster: what it told is
+ * kept and marked, so that no restart takes a cluster out of sight. One that is told is believed
+ * before one that is kept.
+ */
+
+#include "lib/facts.h"
+#include "collectord/election.h"
+#include "collectord/store.h"
+
+/*
+ * Adds to @facts the clusters that the same host told before, could still ask (@voice) and does not
+ * tell now. @reader NULL: none. -ENOMEM, or what reading the store gives.
+ */
+int facts_keep(
+        struct store_reader *reader, const struct election_voice *voice, struct facts *facts);
