@@ -88,8 +88,12 @@ static int find_clusters(const char *path, struct agent_config *config, char **r
                 &config->clusters, &reason);
         if (r == -EINVAL)
                 return message_refuse(ret_message, "%s: [ceph] %s", path, reason ? reason : "");
-        if (r == 0 && config->ceph_enabled)
-                ceph_clusters_read_fsids(&config->clusters);
+        if (r < 0 || !config->ceph_enabled)
+                return r;
+        ceph_clusters_read_fsids(&config->clusters);
+        r = ceph_clusters_check_fsids(&config->clusters, &reason);
+        if (r == -EINVAL)
+                return message_refuse(ret_message, "%s: [ceph] %s", path, reason ? reason : "");
         return r;
 }
 

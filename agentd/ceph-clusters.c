@@ -117,3 +117,18 @@ void ceph_clusters_read_fsids(struct ceph_clusters *clusters)
                 if (read_fsid(clusters->list[i].conf, &clusters->list[i].fsid) < 0)
                         clusters->list[i].fsid = (struct id){0};
 }
+
+int ceph_clusters_check_fsids(const struct ceph_clusters *clusters, char **ret_message)
+{
+        char fsid[ID_TEXT_MAX];
+
+        for (size_t i = 0; i < clusters->n; i++)
+                for (size_t k = 0; k < i; k++)
+                        if (!id_is_zero(&clusters->list[i].fsid) &&
+                                id_equal(&clusters->list[i].fsid, &clusters->list[k].fsid))
+                                return message_refuse(ret_message,
+                                        "conf names the cluster %s twice: in %s and in %s",
+                                        id_format(&clusters->list[i].fsid, fsid),
+                                        clusters->list[k].conf, clusters->list[i].conf);
+        return 0;
+}

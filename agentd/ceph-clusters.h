@@ -25,4 +25,6 @@ int ceph_clusters_parse(const char *conf, const char *name, const char *keyring,
         struct ceph_clusters *ret, char **ret_message);
 /* Reads the fsid of each from its ceph.conf; what cannot be read stays zero. */
 void ceph_clusters_read_fsids(struct ceph_clusters *clusters);
+/* -EINVAL, with a sentence: two have the same fsid. */
+int ceph_clusters_check_fsids(const struct ceph_clusters *clusters, char **ret_message);
 void ceph_clusters_done(struct ceph_clusters *clusters);

@@ -257,10 +257,12 @@ static int sample_ask(struct source *source, int64_t *ret_time_us)
         r = ceph_status_parse(status_json, &status);
         if (r < 0)
                 return r;
-        *ret_time_us = clock_realtime_us();
         r = ask(source, "{\"prefix\":\"df\",\"detail\":\"detail\",\"format\":\"json\"}", &df);
         if (r < 0)
                 return r;
+        /* A monitor that is slow lets commands wait before it looks. And so the rows of several
+         * clusters come in the order of their times. */
+        *ret_time_us = clock_realtime_us();
         r = ceph_pools_parse(df, &pools, &n);
         if (r < 0)
                 return r;

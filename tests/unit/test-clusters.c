@@ -90,6 +90,22 @@ static void the_fsid_is_read_from_the_configuration(void **state)
         expect_fsid("", false);
 }
 
+static void one_cluster_named_twice_is_refused(void **state)
+{
+        static char first[] = "a.conf", second[] = "b.conf";
+        struct ceph_clusters clusters = {.list = {{.conf = first}, {.conf = second}}, .n = 2};
+        CLEANUP(str) char *message = NULL;
+
+        (void)state;
+        assert_int_equal(ceph_clusters_check_fsids(&clusters, &message), 0); /* not known */
+        id_parse(FSID, &clusters.list[0].fsid);
+        assert_int_equal(ceph_clusters_check_fsids(&clusters, &message), 0);
+        clusters.list[1].fsid = clusters.list[0].fsid;
+        assert_int_equal(ceph_clusters_check_fsids(&clusters, &message), -EINVAL);
+        assert_string_equal(
+                message, "conf names the cluster " FSID " twice: in a.conf and in b.conf");
+}
+
 static int set_up(void **state)
 {
         struct row_join *join;
@@ -193,6 +209,7 @@ int main(void)
                 cmocka_unit_test(a_name_and_a_keyring_stand_for_all_or_for_one_each),
                 cmocka_unit_test(lists_that_do_not_fit_are_refused),
                 cmocka_unit_test(the_fsid_is_read_from_the_configuration),
+                cmocka_unit_test(one_cluster_named_twice_is_refused),
                 TEST(the_row_of_a_cluster_alone_stays_as_it_is),
                 TEST(a_joined_row_has_all_entities_and_only_those_of_one_present),
                 TEST(another_shape_of_one_is_another_shape_of_the_row),

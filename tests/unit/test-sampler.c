@@ -595,6 +595,7 @@ static void nothing_is_kept_of_a_cluster_before_it_is_elected_by_name(void **sta
         static char live[] = "live.conf", name[] = "client.strata";
         struct ceph_clusters clusters = {{{live, name, name, {{0}}}}, .n = 1};
         struct bench *bench = *state;
+        uint64_t facts_revision;
 
         begin_clusters(bench, &clusters, 0, 0);
         expect_clusters(bench, "unknown");
@@ -608,6 +609,7 @@ static void nothing_is_kept_of_a_cluster_before_it_is_elected_by_name(void **sta
         expect_clusters(bench, LIVE);
         assert_int_equal(world.rows, 0);
         assert_null(sampler_get_facts(bench->sampler, SOURCE_CEPH, 0));
+        facts_revision = sampler_get_facts_revision(bench->sampler);
         bench->plan.clusters[0] = (struct id){{1}};
         bench->plan.revision++;
         apply(bench, SOURCE_CEPH, true);
@@ -616,7 +618,27 @@ static void nothing_is_kept_of_a_cluster_before_it_is_elected_by_name(void **sta
         run(bench, 0);
         assert_true(world.rows > 0);
         assert_non_null(sampler_get_facts(bench->sampler, SOURCE_CEPH, 0));
+        assert_true(sampler_get_facts_revision(bench->sampler) > facts_revision);
         assert_int_equal(world.opens, 1);
+}
+
+static void two_configurations_of_one_cluster_are_sampled_once(void **state)
+{
+        static char first[] = "first.conf", second[] = "second.conf", name[] = "client.strata";
+        struct ceph_clusters clusters = {
+                {{first, name, name, {{1}}}, {second, name, name, {{0}}}}, .n = 2};
+        struct bench *bench = *state;
+
+        begin_clusters(bench, &clusters, 1, 0);
+        for (int i = 0; i < 40; i++)
+                sem_post(&world.live);
+        for (int i = 0; i < 5; i++) {
+                run(bench, 1);
+                wait_for_worker(bench);
+                run(bench, 0);
+        }
+        assert_true(world.cluster_rows[0] > 0);
+        assert_int_equal(world.cluster_rows[1], 0);
 }
 
 /* Each plan changes something else, also of the source that is watched. */
@@ -669,6 +691,7 @@ int main(void)
                 TEST(a_dead_cluster_delays_no_other),
                 TEST(a_cluster_that_it_is_not_elected_for_is_left_alone),
                 TEST(nothing_is_kept_of_a_cluster_before_it_is_elected_by_name),
+                TEST(two_configurations_of_one_cluster_are_sampled_once),
                 TEST(a_hundred_plans_at_a_tenth_of_a_second_cost_no_tick),
                 TEST(a_source_that_is_not_allowed_here_is_not_run_whatever_the_plan_says),
                 TEST(a_busy_source_is_skipped_not_queued),
