@@ -185,7 +185,9 @@ static int apply_set(struct invocation *invocation, json_t *sources, const char 
                 return command_failed(invocation);
         if (source_parse(name, &id) < 0)
                 return command_fail(invocation, STATUS_USAGE,
-                        "there is no source '%s': diskstats, osd, ceph, host, agent or osd_histogram", name);
+                        "there is no source '%s': diskstats, osd, ceph, host, agent or "
+                        "osd_histogram",
+                        name);
         source = json_object_get(sources, name);
         if (!source) {
                 source = json_object();
@@ -293,7 +295,8 @@ const struct command command_plan = {
                 "the agents that do not have it in force yet. --set changes it, for example\n"
                 "  strata plan node1 --set diskstats.interval=500ms --set osd.enabled=no\n"
                 "  strata plan '*' --set osd.metrics=op_w,op_r --set osd.start=+5m\n"
-                "Sources: diskstats, osd, ceph, host, agent. Fields:\n"
+                "Sources: diskstats, osd, osd_histogram (off by default), ceph, host, agent. "
+                "Fields:\n"
                 "  enabled   yes or no; of ceph: on the agent elected for each cluster\n"
                 "  interval  100ms to 1h; samples are taken at whole multiples of it\n"
                 "  count     samples to take, then stop until the plan changes; 0 has no end\n"

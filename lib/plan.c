@@ -241,6 +241,18 @@ static int read_field(const char *field, const json_t *json, enum source_id id, 
                 name, message_clip(field), field);
 }
 
+static int refuse_source(char **ret_message, const char *text)
+{
+        char names[128] = "";
+        size_t used = 0;
+
+        for (int i = SOURCE_NONE + 1; i < SOURCE_MAX_ && used < sizeof(names); i++)
+                used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+                        used ? ", " : "", source_name((enum source_id)i));
+        return message_refuse(ret_message, "sources: unknown source '%.*s'; there are: %s",
+                message_clip(text), text, names);
+}
+
 static int read_source(const char *name, const json_t *json, struct plan *plan, char **ret_message)
 {
         enum source_id id;
@@ -248,10 +260,7 @@ static int read_source(const char *name, const json_t *json, struct plan *plan, 
         const json_t *value;
 
         if (source_parse(name, &id) < 0)
-                return message_refuse(ret_message,
-                        "sources: unknown source '%.*s'; there are: diskstats, osd, ceph, host, "
-                        "agent",
-                        message_clip(name), name);
+                return refuse_source(ret_message, name);
         if (!json_is_object(json))
                 return refuse_value(ret_message, name, "", "an object", json);
         json_object_foreach ((json_t *)json, field, value) {

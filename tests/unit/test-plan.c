@@ -132,8 +132,9 @@ static void names_the_field_that_is_wrong(void **state)
         fails_with("\"\"", "a plan must be a JSON object");
         fails_with("{\"revision\":-1}", "revision must be a whole number, but is -1");
         fails_with("{\"sources\":[]}", "sources must be an object, but is []");
-        fails_with("{\"sources\":{\"disk\":{}}}",
-                "sources: unknown source 'disk'; there are: diskstats, osd, ceph, host, agent");
+        fails_with(
+                "{\"sources\":{\"disk\":{}}}", "sources: unknown source 'disk'; there are: "
+                                               "diskstats, osd, ceph, host, agent, osd_histogram");
         fails_with("{\"sources\":{\"osd\":5}}", "sources.osd must be an object, but is 5");
         fails_with("{\"sources\":{\"osd\":{\"enabled\":\"yes\"}}}",
                 "sources.osd.enabled must be true or false, but is \"yes\"");
@@ -230,7 +231,8 @@ static void bounds_the_list_of_metrics_and_the_length_of_a_name(void **state)
         assert_non_null(json);
         assert_int_equal(plan_from_json(json, &plan, &message), -EINVAL);
         snprintf(expected, sizeof(expected),
-                "sources: unknown source '%.63s'; there are: diskstats, osd, ceph, host, agent",
+                "sources: unknown source '%.63s'; there are: diskstats, osd, ceph, host, agent, "
+                "osd_histogram",
                 name);
         assert_string_equal(message, expected);
         json_decref(json);
