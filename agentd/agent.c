@@ -18,16 +18,21 @@
 /* Ticks go before uploads. */
 #define PRIORITY_TICK (-10)
 
+static void on_joined_row(void *userdata, const struct sampler_row *row)
+{
+        struct agent *agent = userdata;
+
+        sealer_add(agent->sealer, row);
+}
+
 static void on_row(void *userdata, const struct sampler_row *row)
 {
         struct agent *agent = userdata;
-        struct sampler_row joined = *row;
 
-        if (row->source == SOURCE_CEPH && row_join_add(agent->join, row, &joined) < 0) {
+        if (row->source != SOURCE_CEPH)
+                sealer_add(agent->sealer, row);
+        else if (row_join_add(agent->join, row, agent_look_at_clocks(NULL).monotonic_us) < 0)
                 log_warning("no memory for a row of a cluster");
-                return;
-        }
-        sealer_add(agent->sealer, &joined);
         if (row->source == SOURCE_AGENT)
                 agent->counters.lateness_max_us = 0;
 }
@@ -104,11 +109,14 @@ static void work(struct agent *agent)
         uint64_t next_us;
 
         sampler_run(agent->sampler, &next_us);
+        row_join_run(agent->join, agent_look_at_clocks(NULL).monotonic_us);
         send_clusters(agent);
         send_facts(agent);
         seal(agent, agent_look_at_clocks(NULL).monotonic_us);
         if (agent->seal_us < next_us)
                 next_us = agent->seal_us;
+        if (row_join_due(agent->join) < next_us)
+                next_us = row_join_due(agent->join);
         if (sd_event_source_set_time(agent->timer, next_us) < 0 ||
                 sd_event_source_set_enabled(agent->timer, SD_EVENT_ONESHOT) < 0)
                 log_error("cannot set the timer of the ticks");
@@ -269,7 +277,7 @@ static int set_up_sampler(struct agent *agent)
         int r;
 
         options.clusters = &agent->config->clusters;
-        r = row_join_new(&agent->join);
+        r = row_join_new(on_joined_row, agent, &agent->join);
         if (r < 0)
                 return r;
         agent_config_get_source_options(agent->config, &options.source);
@@ -345,6 +353,7 @@ int agent_run(struct agent *agent)
         (void)sd_notify(false, "READY=1");
         r = sd_event_loop(agent->event);
         (void)sd_notify(false, "STOPPING=1");
+        row_join_clear(agent->join);
         sealer_seal_all(agent->sealer);
         save_taken(agent);
         log_info("ends: %" PRIu64 " rows sampled, %" PRIu64 " rows wait in the spool",

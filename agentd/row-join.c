@@ -7,6 +7,8 @@
 /* What an instance's rows look like; a copy, for the rows of the others come in between. */
 struct part {
         bool seen;
+        bool quick;  /* it was in the joined row before: it is waited for */
+        bool filled; /* it is in the one that is held */
         uint64_t epoch, generation;
         struct block_entity *entities; /* with their names, in one allocation */
         uint32_t n_entities;
@@ -16,6 +18,12 @@ struct part {
 };
 
 struct row_join {
+        void (*keep)(void *userdata, const struct sampler_row *row);
+        void *userdata;
+        bool held;
+        struct sampler_row row; /* that is held */
+        uint64_t due_us;
+        int64_t tick; /* of the row that is held or was kept last */
         struct part parts[PLAN_CLUSTERS_MAX];
         uint64_t generation, epoch;
         struct sample sample;
@@ -25,10 +33,18 @@ struct row_join {
         uint8_t *present;
 };
 
-int row_join_new(struct row_join **ret)
+int row_join_new(void (*keep)(void *userdata, const struct sampler_row *row), void *userdata,
+        struct row_join **ret)
 {
-        *ret = calloc(1, sizeof(**ret));
-        return *ret ? 0 : -ENOMEM;
+        struct row_join *join = calloc(1, sizeof(*join));
+
+        if (!join)
+                return -ENOMEM;
+        join->keep = keep;
+        join->userdata = userdata;
+        join->tick = -1;
+        *ret = join;
+        return 0;
 }
 
 static void part_done(struct part *part)
@@ -38,8 +54,10 @@ static void part_done(struct part *part)
         *part = (struct part){0};
 }
 
-void row_join_clear(struct row_join *join)
+static void forget(struct row_join *join)
 {
+        join->held = false;
+        join->tick = -1;
         for (size_t i = 0; i < PLAN_CLUSTERS_MAX; i++)
                 part_done(&join->parts[i]);
 }
@@ -48,7 +66,7 @@ struct row_join *row_join_free(struct row_join *join)
 {
         if (!join)
                 return NULL;
-        row_join_clear(join);
+        forget(join);
         free(join->entities);
         free(join->columns);
         free(join->values);
@@ -148,10 +166,24 @@ static int lay_out(struct row_join *join)
         return 0;
 }
 
-/* Values of the absent stay what they were: that costs nothing in a block. */
-static void fill(struct row_join *join, const struct part *part, const struct sample *sample)
+static void begin_row(struct row_join *join, const struct sampler_row *row, int64_t tick)
 {
+        uint64_t hold_us = row->plan->interval_us / 4;
+
+        join->row = *row;
+        join->row.sample = &join->sample;
+        join->row.epoch = join->epoch;
+        join->sample.time_us = row->sample->time_us;
+        join->sample.failures = 0;
         memset(join->present, 0, join->sample.n_entities);
+        join->tick = tick;
+        join->due_us = hold_us < ROW_JOIN_HOLD_US ? hold_us : ROW_JOIN_HOLD_US;
+        join->held = true;
+}
+
+/* Values of the absent stay what they were: that costs nothing in a block. */
+static void fill_row(struct row_join *join, struct part *part, const struct sample *sample)
+{
         if (sample->present)
                 memcpy(join->present + part->first_entity, sample->present, part->n_entities);
         else
@@ -159,9 +191,30 @@ static void fill(struct row_join *join, const struct part *part, const struct sa
         if (part->n_columns > 0)
                 memcpy(join->values + part->first_column, sample->values,
                         part->n_columns * sizeof(*join->values));
-        join->sample.time_us = sample->time_us;
-        join->sample.facts_generation = sample->facts_generation;
-        join->sample.failures = sample->failures;
+        if (sample->time_us > join->sample.time_us)
+                join->sample.time_us = sample->time_us;
+        join->sample.failures += sample->failures;
+        part->filled = true;
+}
+
+static void keep_row(struct row_join *join)
+{
+        if (!join->held)
+                return;
+        join->held = false;
+        join->keep(join->userdata, &join->row);
+        for (uint32_t i = 0; i < PLAN_CLUSTERS_MAX; i++) {
+                join->parts[i].quick = join->parts[i].filled;
+                join->parts[i].filled = false;
+        }
+}
+
+static bool is_complete(const struct row_join *join)
+{
+        for (uint32_t i = 0; i < PLAN_CLUSTERS_MAX; i++)
+                if (join->parts[i].quick && !join->parts[i].filled)
+                        return false;
+        return true;
 }
 
 static bool is_alone(const struct row_join *join, uint32_t instance)
@@ -172,28 +225,77 @@ static bool is_alone(const struct row_join *join, uint32_t instance)
         return true;
 }
 
-int row_join_add(struct row_join *join, const struct sampler_row *row, struct sampler_row *ret)
+static int learn(struct row_join *join, struct part *part, const struct sampler_row *row)
 {
-        struct part *part = &join->parts[row->instance];
+        bool quick = part->quick;
         int r;
 
-        if (!part->seen || part->epoch != row->epoch ||
-                part->generation != row->sample->generation) {
-                r = part_learn(part, row);
-                if (r == 0)
-                        r = lay_out(join);
-                join->epoch++;
-                if (r < 0) {
-                        row_join_clear(join);
-                        return r;
-                }
-        }
-        *ret = *row;
-        /* The sealer compares epochs: those of a joined row are no instance's own. */
-        ret->epoch = join->epoch;
-        if (is_alone(join, row->instance))
+        if (part->seen && part->epoch == row->epoch && part->generation == row->sample->generation)
                 return 0;
-        fill(join, part, row->sample);
-        ret->sample = &join->sample;
+        keep_row(join);
+        r = part_learn(part, row);
+        if (r == 0)
+                r = lay_out(join);
+        join->epoch++;
+        part->quick = quick;
+        if (r < 0)
+                forget(join);
+        return r;
+}
+
+int row_join_add(struct row_join *join, const struct sampler_row *row, uint64_t now_us)
+{
+        struct part *part = &join->parts[row->instance];
+        int64_t tick = row->sample->time_us / (int64_t)row->plan->interval_us;
+        bool late;
+        int r;
+
+        r = learn(join, part, row);
+        if (r < 0)
+                return r;
+        if (is_alone(join, row->instance)) {
+                struct sampler_row alone = *row;
+
+                alone.epoch = join->epoch;
+                part->quick = true;
+                join->tick = tick;
+                join->keep(join->userdata, &alone);
+                return 0;
+        }
+        if (part->filled || (join->held && tick != join->tick))
+                keep_row(join);
+        late = !join->held && tick == join->tick;
+        if (!join->held) {
+                begin_row(join, row, tick);
+                join->due_us += now_us;
+        }
+        fill_row(join, part, row->sample);
+        if (late || is_complete(join)) {
+                bool quick[PLAN_CLUSTERS_MAX];
+
+                for (uint32_t i = 0; i < PLAN_CLUSTERS_MAX; i++)
+                        quick[i] = join->parts[i].quick;
+                keep_row(join);
+                /* The late one says nothing of the others; and next time it is waited for again. */
+                for (uint32_t i = 0; late && i < PLAN_CLUSTERS_MAX; i++)
+                        join->parts[i].quick = quick[i] || i == row->instance;
+        }
         return 0;
+}
+
+void row_join_run(struct row_join *join, uint64_t now_us)
+{
+        if (join->held && now_us >= join->due_us)
+                keep_row(join);
+}
+
+uint64_t row_join_due(const struct row_join *join)
+{
+        return join->held ? join->due_us : UINT64_MAX;
+}
+
+void row_join_clear(struct row_join *join)
+{
+        keep_row(join);
+        forget(join);
 }

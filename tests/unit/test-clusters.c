@@ -106,99 +106,176 @@ static void one_cluster_named_twice_is_refused(void **state)
                 message, "conf names the cluster " FSID " twice: in a.conf and in b.conf");
 }
 
+/* What was kept, and the row that was kept last. */
+static struct world {
+        struct row_join *join;
+        struct fixture fixtures[2];
+        struct plan_source plan;
+        unsigned rows;
+        uint64_t epoch;
+        struct sample sample;
+        uint8_t present[2 * FIXTURE_ENTITIES];
+        uint64_t values[2 * FIXTURE_COLUMNS];
+        bool has_names;
+} world;
+
+static void keep(void *userdata, const struct sampler_row *row)
+{
+        const struct sample *sample = row->sample;
+
+        (void)userdata;
+        world.rows++;
+        world.epoch = row->epoch;
+        world.sample = *sample;
+        memset(world.present, 1, sizeof(world.present));
+        if (sample->present)
+                memcpy(world.present, sample->present, sample->n_entities);
+        memcpy(world.values, sample->values, sample->n_columns * sizeof(*world.values));
+        world.has_names = strcmp(sample->entities[0].name, "sda") == 0;
+}
+
 static int set_up(void **state)
 {
-        struct row_join *join;
-
-        if (row_join_new(&join) < 0)
-                return -1;
-        *state = join;
-        return 0;
+        (void)state;
+        memset(&world, 0, sizeof(world));
+        world.plan.interval_us = 1000000;
+        fixture_init(&world.fixtures[0]);
+        fixture_init(&world.fixtures[1]);
+        return row_join_new(keep, NULL, &world.join);
 }
 
 static int tear_down(void **state)
 {
-        row_join_free(*state);
+        (void)state;
+        row_join_free(world.join);
         return 0;
 }
 
-static struct sampler_row add(
-        struct row_join *join, uint32_t instance, const struct sample *sample, uint64_t epoch)
+/* The row of tick @tick, @late_us after it. */
+static void add(uint32_t instance, uint64_t tick, uint64_t late_us)
 {
-        struct sampler_row row = {
-                .source = SOURCE_CEPH, .instance = instance, .epoch = epoch, .sample = sample};
-        struct sampler_row joined;
+        struct sampler_row row = {.source = SOURCE_CEPH,
+                .instance = instance,
+                .epoch = 3,
+                .plan = &world.plan,
+                .sample = &world.fixtures[instance].sample};
 
-        assert_int_equal(row_join_add(join, &row, &joined), 0);
-        return joined;
+        fixture_set(&world.fixtures[instance], tick);
+        memset(world.fixtures[instance].present, 1, FIXTURE_ENTITIES);
+        world.fixtures[instance].sample.time_us = (int64_t)(tick * 1000000 + late_us);
+        assert_int_equal(row_join_add(world.join, &row, tick * 1000000 + late_us), 0);
+}
+
+static void expect_present(bool first, bool second)
+{
+        assert_int_equal(world.sample.n_entities, 2 * FIXTURE_ENTITIES);
+        for (uint32_t i = 0; i < 2 * FIXTURE_ENTITIES; i++)
+                assert_int_equal(world.present[i], i < FIXTURE_ENTITIES ? first : second);
 }
 
 static void the_row_of_a_cluster_alone_stays_as_it_is(void **state)
 {
-        struct fixture fixture;
-        struct sampler_row first, second;
-
-        fixture_init(&fixture);
-        first = add(*state, 1, &fixture.sample, 1);
-        assert_ptr_equal(first.sample, &fixture.sample);
-        second = add(*state, 1, &fixture.sample, 1);
-        assert_ptr_equal(second.sample, &fixture.sample);
-        assert_int_equal(first.epoch, second.epoch);
+        (void)state;
+        for (uint64_t tick = 1; tick < 10; tick++) {
+                add(1, tick, 5000);
+                assert_int_equal(world.rows, tick);
+                assert_ptr_equal(world.sample.values, world.fixtures[1].values);
+                assert_int_equal(row_join_due(world.join), UINT64_MAX);
+        }
 }
 
-static void a_joined_row_has_all_entities_and_only_those_of_one_present(void **state)
+static void two_clusters_have_one_row_a_tick(void **state)
 {
-        struct fixture fixtures[2];
-        struct sampler_row row;
+        unsigned before;
 
-        for (int i = 0; i < 2; i++) {
-                fixture_init(&fixtures[i]);
-                fixture_set(&fixtures[i], 7 + i);
-                for (uint32_t k = 0; k < FIXTURE_ENTITIES; k++)
-                        fixtures[i].entities[k].cluster.bytes[0] = (uint8_t)(1 + i);
+        (void)state;
+        add(0, 1, 5000);
+        add(1, 1, 9000);
+        before = world.rows;
+        for (uint64_t tick = 2; tick < 50; tick++) {
+                /* In either order. */
+                add(tick % 2, tick, 5000);
+                add(1 - tick % 2, tick, 9000);
+                assert_int_equal(world.rows, before + tick - 1);
+                expect_present(true, true);
+                assert_int_equal(world.sample.time_us, tick * 1000000 + 9000);
+                for (uint32_t i = 0; i < 2 * FIXTURE_COLUMNS; i++) {
+                        assert_int_equal(world.values[i], fixture_value(tick, i % FIXTURE_COLUMNS));
+                        assert_int_equal(world.sample.columns[i].entity, i / 2);
+                }
         }
-        add(*state, 0, &fixtures[0].sample, 1);
-        row = add(*state, 1, &fixtures[1].sample, 1);
-        /* What a source gave is gone with its next row. */
-        memset(fixtures[0].entities, 0x5a, sizeof(fixtures[0].entities));
-        assert_int_equal(row.sample->n_entities, 2 * FIXTURE_ENTITIES);
-        assert_int_equal(row.sample->n_columns, 2 * FIXTURE_COLUMNS);
-        assert_int_equal(row.sample->time_us, fixtures[1].sample.time_us);
-        for (uint32_t i = 0; i < 2 * FIXTURE_ENTITIES; i++) {
-                assert_int_equal(row.sample->present[i], i >= FIXTURE_ENTITIES);
-                assert_int_equal(
-                        row.sample->entities[i].cluster.bytes[0], 1 + i / FIXTURE_ENTITIES);
+        assert_true(world.has_names);
+}
+
+static void one_that_dies_is_waited_for_once_and_not_for_long(void **state)
+{
+        (void)state;
+        for (uint64_t tick = 1; tick < 4; tick++) {
+                add(0, tick, 1000);
+                add(1, tick, 2000);
         }
-        for (uint32_t i = 0; i < FIXTURE_COLUMNS; i++) {
-                assert_int_equal(row.sample->columns[FIXTURE_COLUMNS + i].entity,
-                        FIXTURE_ENTITIES + fixtures[1].columns[i].entity);
-                assert_int_equal(row.sample->values[FIXTURE_COLUMNS + i], fixture_value(8, i));
+        world.rows = 0;
+        add(0, 4, 1000);
+        assert_int_equal(world.rows, 0);
+        assert_int_equal(row_join_due(world.join), 4001000 + ROW_JOIN_HOLD_US);
+        row_join_run(world.join, 4001000 + ROW_JOIN_HOLD_US - 1);
+        assert_int_equal(world.rows, 0);
+        row_join_run(world.join, 4001000 + ROW_JOIN_HOLD_US);
+        assert_int_equal(world.rows, 1);
+        expect_present(true, false);
+        for (uint64_t tick = 5; tick < 10; tick++) {
+                add(0, tick, 1000);
+                assert_int_equal(world.rows, tick - 3);
         }
-        assert_string_equal(row.sample->entities[0].name, "sda");
+        /* It comes back: in a row of its own, then in the joined one. */
+        add(1, 9, 400000);
+        assert_int_equal(world.rows, 7);
+        expect_present(false, true);
+        add(1, 10, 1000);
+        add(0, 10, 2000);
+        assert_int_equal(world.rows, 8);
+        expect_present(true, true);
+}
+
+static void a_row_that_nobody_completes_goes_with_the_next(void **state)
+{
+        (void)state;
+        for (uint64_t tick = 1; tick < 4; tick++) {
+                add(0, tick, 1000);
+                add(1, tick, 2000);
+        }
+        world.rows = 0;
+        add(0, 4, 1000);
+        add(0, 5, 1000);
+        assert_true(world.rows >= 1);
+        expect_present(true, false);
+        row_join_clear(world.join);
+        assert_int_equal(world.rows, 2);
 }
 
 static void another_shape_of_one_is_another_shape_of_the_row(void **state)
 {
-        struct fixture fixtures[2];
-        struct sampler_row rows[4];
+        uint64_t epoch;
 
-        fixture_init(&fixtures[0]);
-        fixture_init(&fixtures[1]);
-        rows[0] = add(*state, 0, &fixtures[0].sample, 3);
-        rows[1] = add(*state, 1, &fixtures[1].sample, 3);
-        assert_int_not_equal(rows[0].epoch, rows[1].epoch);
-        rows[1] = add(*state, 0, &fixtures[0].sample, 3);
-        fixtures[1].sample.generation++;
-        fixtures[1].sample.n_entities--;
-        fixtures[1].sample.n_columns -= 2;
-        rows[2] = add(*state, 1, &fixtures[1].sample, 3);
-        assert_int_not_equal(rows[1].epoch, rows[2].epoch);
-        assert_int_equal(rows[2].sample->n_columns, 2 * FIXTURE_COLUMNS - 2);
+        (void)state;
+        add(0, 1, 1000);
+        add(1, 1, 2000);
+        add(0, 2, 1000);
+        add(1, 2, 2000);
+        epoch = world.epoch;
+        world.fixtures[1].sample.generation++;
+        world.fixtures[1].sample.n_entities--;
+        world.fixtures[1].sample.n_columns -= 2;
+        add(1, 3, 1000);
+        add(0, 3, 2000);
+        assert_int_not_equal(world.epoch, epoch);
+        assert_int_equal(world.sample.n_columns, 2 * FIXTURE_COLUMNS - 2);
         /* One that is no longer asked leaves no trace; the same numbers are not the same shape. */
-        row_join_clear(*state);
-        rows[3] = add(*state, 1, &fixtures[1].sample, 3);
-        assert_ptr_equal(rows[3].sample, &fixtures[1].sample);
-        assert_int_not_equal(rows[2].epoch, rows[3].epoch);
+        epoch = world.epoch;
+        row_join_clear(world.join);
+        add(1, 4, 1000);
+        assert_int_equal(world.sample.n_columns, FIXTURE_COLUMNS - 2);
+        assert_int_not_equal(world.epoch, epoch);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -211,7 +288,9 @@ int main(void)
                 cmocka_unit_test(the_fsid_is_read_from_the_configuration),
                 cmocka_unit_test(one_cluster_named_twice_is_refused),
                 TEST(the_row_of_a_cluster_alone_stays_as_it_is),
-                TEST(a_joined_row_has_all_entities_and_only_those_of_one_present),
+                TEST(two_clusters_have_one_row_a_tick),
+                TEST(one_that_dies_is_waited_for_once_and_not_for_long),
+                TEST(a_row_that_nobody_completes_goes_with_the_next),
                 TEST(another_shape_of_one_is_another_shape_of_the_row),
         };
 
