@@ -9,6 +9,24 @@
 /* A cluster that gave no answer is tried by another agent; after this, this one may try again. */
 #define FAILING_FORGET_US 300000000ull
 
+/*
+ * Those with a thread (or without); the earliest of what is due next goes to @next_us. The host's
+ * thread is woken before the OSDs', which has more to do and would keep it waiting on a busy CPU.
+ */
+static void streams_run(struct sampler *sampler, bool with_thread, uint64_t *next_us)
+{
+        for (uint32_t i = 0; i < sampler->n_streams; i++) {
+                uint32_t at = with_thread ? sampler->n_streams - 1 - i : i;
+                struct stream *stream = &sampler->streams[at];
+
+                if (!stream->step.class || (stream->worker != NULL) != with_thread)
+                        continue;
+                stream_run(stream);
+                if (stream->wanted && tick_due_monotonic(&stream->tick) < *next_us)
+                        *next_us = tick_due_monotonic(&stream->tick);
+        }
+}
+
 void sampler_run(struct sampler *sampler, uint64_t *ret_next_us)
 {
         uint64_t next_us = UINT64_MAX;
