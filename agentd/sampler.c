@@ -9,17 +9,14 @@
 /* A cluster that gave no answer is tried by another agent; after this, this one may try again. */
 #define FAILING_FORGET_US 300000000ull
 
-/*
- * Those with a thread (or without); the earliest of what is due next goes to @next_us. The host's
- * thread is woken before the OSDs', which has more to do and would keep it waiting on a busy CPU.
- */
-static void streams_run(struct sampler *sampler, bool with_thread, uint64_t *next_us)
+/* The earliest of what is due next goes to @next_us. */
+static void streams_run(struct sampler *sampler, bool with_thread, bool that_ask, uint64_t *next_us)
 {
         for (uint32_t i = 0; i < sampler->n_streams; i++) {
-                uint32_t at = with_thread ? sampler->n_streams - 1 - i : i;
-                struct stream *stream = &sampler->streams[at];
+                struct stream *stream = &sampler->streams[i];
 
-                if (!stream->step.class || (stream->worker != NULL) != with_thread)
+                if (!stream->step.class || (stream->worker != NULL) != with_thread ||
+                        stream->step.class->asks != that_ask)
                         continue;
                 stream_run(stream);
                 if (stream->wanted && tick_due_monotonic(&stream->tick) < *next_us)
@@ -33,9 +30,13 @@ void sampler_run(struct sampler *sampler, uint64_t *ret_next_us)
         eventfd_t ignored;
 
         (void)eventfd_read(sampler->done_fd, &ignored);
-        /* On a busy machine a thread that is woken takes the loop's CPU: it reads its own first. */
-        streams_run(sampler, false, &next_us);
-        streams_run(sampler, true, &next_us);
+        /*
+         * On a busy machine a thread that is woken takes the CPU of who comes behind it. So the
+         * loop reads its own first, and the threads with the most to do are woken last.
+         */
+        streams_run(sampler, false, false, &next_us);
+        streams_run(sampler, true, false, &next_us);
+        streams_run(sampler, true, true, &next_us);
         *ret_next_us = next_us;
 }
 

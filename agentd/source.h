@@ -63,7 +63,7 @@ struct source_class {
         enum source_id id;
         /* collect may wait for another program: it runs on the source's own thread. */
         bool may_wait;
-        bool asks;        /* it asks another program: the time it takes counts as socket time */
+        bool asks;        /* another program, so it may_wait: its time counts as socket time */
         bool in_interval; /* at its deadline it gives what it has: that is before the next tick */
         uint64_t deadline_us; /* at most this long for one collect; 0 for those that do not wait */
         int (*open)(const struct source_options *options, const struct source_report *report,
