@@ -1,6 +1,7 @@
 /* The blocks of a query: which to read, and their rows into the cursors of the members. */
 #include "collectord/query-blocks.h"
 #include "collectord/query-cache.h"
+#include "collectord/tier.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -69,6 +70,10 @@ static int grow_rows(struct query_cache *cache, uint32_t n)
         if (!present)
                 return -ENOMEM;
         cache->present = present;
+        present = realloc(cache->torn, n);
+        if (!present)
+                return -ENOMEM;
+        cache->torn = present;
         cache->rows_allocated = n;
         return 0;
 }
@@ -132,6 +137,29 @@ static int map_block(struct feeder *feeder, const struct block *block)
         return feeder->any ? 0 : query_map_add(&feeder->empty, schema_key(header), 0);
 }
 
+/*
+ * 1: the block is of a tier, whose rows are as far from each other as a hole is wide: a row knows
+ * no rates where something is missing before it. The first row of a block never knows them.
+ */
+static int find_tears(
+        struct query_cache *cache, const struct block *block, uint32_t entity, uint16_t metric)
+{
+        uint64_t low[BLOCK_ROWS_MAX], high[BLOCK_ROWS_MAX];
+        uint32_t column;
+        int r;
+
+        if (block_find_column(block, entity, metric | TIER_LOWEST, &column) < 0)
+                return 0;
+        r = block_read_column(block, column, low);
+        if (r == 0)
+                r = block_find_column(block, entity, metric | TIER_HIGHEST, &column);
+        if (r == 0)
+                r = block_read_column(block, column, high);
+        for (uint32_t i = 0; i < block_get_header(block)->rows && r == 0; i++)
+                cache->torn[i] = i > 0 && low[i] > high[i];
+        return r < 0 ? r : 1;
+}
+
 static int feed_entity(struct feeder *feeder, const struct block *block, uint32_t entity)
 {
         const struct block_header *header = block_get_header(block);
@@ -167,6 +195,11 @@ static int feed_entity(struct feeder *feeder, const struct block *block, uint32_
                         return r;
                 values[i] = column;
         }
+        r = find_tears(cache, block, entity, schema->metrics[0]);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                rows.torn = cache->torn;
         rung_feed(member->cursor, feeder->members->result->table, member->target, &rows);
         return 0;
 }
@@ -249,6 +282,8 @@ static uint64_t resolution_of(const struct query_members *members)
         const struct rung_schema *schema = &members->result->schema;
         uint64_t rows = 1;
 
+        if (members->spec->exact)
+                return 0;
         for (uint32_t i = 0; i < schema->n_columns; i++)
                 if (schema->kinds[i] == RUNG_GAUGE)
                         rows = GAUGE_ROWS;

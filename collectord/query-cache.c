@@ -178,6 +178,7 @@ static struct query_cache *cache_free(struct query_cache *cache)
         block_decoder_free(cache->decoder);
         free(cache->values);
         free(cache->present);
+        free(cache->torn);
         free(cache);
         return NULL;
 }

@@ -24,8 +24,8 @@ struct query_cache {
         struct query_facts *facts;
         struct block_decoder *decoder;
         /* One entity's rows. */
-        uint64_t *values; /* [schema columns][rows] */
-        uint8_t *present;
+        uint64_t *values;        /* [schema columns][rows] */
+        uint8_t *present, *torn; /* [rows] */
         uint32_t rows_allocated;
 };
 

@@ -83,6 +83,16 @@ static bool device_wanted(const struct query_members *members, uint32_t index)
                        query_entity_wanted(members, host->facts->hostname, device->facts->alias));
 }
 
+/* The same as long as it is the same device: indices move when devices come and go. */
+static uint64_t device_key(const struct topology *topology, const struct topology_device *device)
+{
+        char host[ID_TEXT_MAX];
+
+        id_format(&topology->hosts[device->host].id, host);
+        return query_spread(query_hash(host) ^ query_spread(query_hash(device->facts->name)) ^
+                            query_hash(device->facts->identity));
+}
+
 static int add_devices(struct query_members *members)
 {
         const struct topology *topology = members->query->topology;
@@ -104,6 +114,8 @@ static int add_devices(struct query_members *members)
                 r = query_member_add(members, i, target, &member);
                 if (r < 0)
                         return r;
+                rung_cursor_set_key(
+                        members->list[member].cursor, device_key(topology, &topology->devices[i]));
                 members->result->targets[target].expected++;
                 host_in[topology->devices[i].host] = true;
         }

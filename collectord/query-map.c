@@ -13,6 +13,14 @@ uint64_t query_hash(const char *text)
         return hash;
 }
 
+uint64_t query_spread(uint64_t value)
+{
+        value = (value + 1) * 0x9e3779b97f4a7c15ull;
+        value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9ull;
+        value = (value ^ value >> 27) * 0x94d049bb133111ebull;
+        return value ^ value >> 31;
+}
+
 static size_t map_slot(const struct query_map *map, uint64_t key)
 {
         size_t slot = (key ^ key >> 29) & (map->allocated - 1);

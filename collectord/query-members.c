@@ -78,6 +78,7 @@ int query_member_add(struct query_members *members, uint64_t key, uint32_t targe
         r = rung_cursor_new(&members->result->schema, &cursor);
         if (r < 0)
                 return r;
+        rung_cursor_set_key(cursor, query_spread(key));
         members->list[members->n] = (struct query_member){.target = target, .cursor = cursor};
         r = query_map_add(&members->by_key, key, members->n++);
         if (r < 0)

@@ -7,9 +7,11 @@
 #include "collectord/query-blocks.h"
 #include "collectord/query-cache.h"
 #include "collectord/query-members.h"
+#include "collectord/total.h"
 #include "lib/clock.h"
 
 #define LIVE_INTERVALS 4u
+#define SPANS_MAX 16u /* of windows that totals are not right for */
 
 int query_check_deadline(const struct query *query)
 {
@@ -145,6 +147,90 @@ int64_t query_frontier(const struct query *query, uint32_t cluster, unsigned sou
         return pools_us > 0 && pools_us < frontier_us ? pools_us : frontier_us;
 }
 
+/* All windows from the blocks. */
+static int run_exact(struct query_members *members, struct query_result *result)
+{
+        int r;
+
+        r = query_read(members);
+        for (uint32_t i = 0; i < members->n && r == 0; i++)
+                rung_finish(members->list[i].cursor, result->table, members->list[i].target);
+        return r;
+}
+
+static bool find_key(const struct query_result *result, const char *key, uint32_t *ret)
+{
+        for (uint32_t i = 0; i < result->table->n_targets; i++)
+                if (strcmp(result->targets[i].key, key) == 0) {
+                        *ret = i;
+                        return true;
+                }
+        return false;
+}
+
+/* Some windows from the blocks. */
+static int run_span(const struct query *query, const struct query_spec *spec, uint32_t first,
+        uint32_t n, struct query_result *result)
+{
+        CLEANUP(query_result) struct query_result *part = NULL;
+        struct query_spec narrow = *spec;
+        uint32_t index;
+        int r;
+
+        narrow.no_totals = true;
+        narrow.windows.from_us += (int64_t)(first * spec->windows.step_us);
+        narrow.windows.n = n;
+        r = query_run(query, &narrow, &part);
+        for (uint32_t i = 0; r == 0 && i < part->table->n_targets; i++) {
+                const struct rung_target *from = &part->table->targets[i];
+                struct rung_target *to;
+
+                if (!find_key(result, part->targets[i].key, &index))
+                        continue;
+                to = &result->table->targets[index];
+                memcpy(to->seen + first, from->seen, n * sizeof(*to->seen));
+                memcpy(to->reset + first, from->reset, n * sizeof(*to->reset));
+                for (uint32_t slot = 0; slot < result->table->n_slots; slot++)
+                        memcpy(to->sums + (size_t)slot * spec->windows.n + first,
+                                from->sums + (size_t)slot * n, n * sizeof(*to->sums));
+        }
+        return r;
+}
+
+/* From totals what they are right for, the rest from the blocks. 1: nothing was. */
+static int run_totals(
+        const struct query *query, const struct query_spec *spec, struct query_result *result)
+{
+        uint32_t n = spec->windows.n, spans = 0, count = 0;
+        CLEANUP(mem) bool *open = malloc(n);
+        int r;
+
+        if (!open)
+                return -ENOMEM;
+        memset(open, true, n);
+        r = total_fill(query, spec, result, open);
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < n; i++) {
+                spans += open[i] && (i == 0 || !open[i - 1]);
+                count += open[i];
+        }
+        if (count == n)
+                return 1;
+        /* Many spans cost more than all at once. */
+        if (spans > SPANS_MAX)
+                return run_span(query, spec, 0, n, result);
+        for (uint32_t i = 0, end; i < n && r == 0; i = end + 1) {
+                while (i < n && !open[i])
+                        i++;
+                for (end = i; end < n && open[end];)
+                        end++;
+                if (end > i)
+                        r = run_span(query, spec, i, end - i, result);
+        }
+        return r;
+}
+
 int query_run(const struct query *query, const struct query_spec *spec, struct query_result **ret)
 {
         CLEANUP(query_result) struct query_result *result = calloc(1, sizeof(*result));
@@ -160,14 +246,15 @@ int query_run(const struct query *query, const struct query_spec *spec, struct q
         r = rung_table_new(&spec->windows, result->schema.n_slots, &result->table);
         if (r < 0)
                 return r;
+        result->table->detailed = spec->detailed;
         r = query_members_init(members, query, spec, result);
         if (r < 0)
                 return r;
-        r = query_read(members);
+        r = spec->exact || spec->no_totals ? 1 : run_totals(query, spec, result);
+        if (r > 0)
+                r = run_exact(members, result);
         if (r < 0)
                 return r;
-        for (uint32_t i = 0; i < members->n; i++)
-                rung_finish(members->list[i].cursor, result->table, members->list[i].target);
         *ret = STEAL(result);
         return 0;
 }

@@ -64,6 +64,9 @@ struct query_spec {
         const char
                 *entity; /* only "name" or "host/name", or NULL: the layer's (of devices: leaves) */
         const char *host; /* only this host (name or id), or NULL */
+        bool no_totals;   /* from blocks alone */
+        bool exact;       /* from blocks as they came: neither totals nor tiers */
+        bool detailed;    /* with a detailed table; of blocks only */
 };
 
 struct query_target {

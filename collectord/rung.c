@@ -14,6 +14,7 @@ enum pair_kind { PAIR_OK, PAIR_RESET, PAIR_UNKNOWN };
 struct rung_cursor {
         const struct rung_schema *schema;
         bool started;
+        uint64_t key;
         struct rung_life life;
         uint64_t interval_us;
         int64_t last_us;
@@ -24,6 +25,7 @@ struct rung_cursor {
         int64_t window;
         uint64_t covered_us; /* of it, by rows */
         uint64_t reset_us;   /* of that, across the begin of a new life */
+        bool touched;        /* a hole begins or ends in it */
         bool broken;         /* an edge lies in a hole, or a needed column was not there */
         double pending[RUNG_SLOTS_MAX];
         bool given[RUNG_SLOTS_MAX], missing[RUNG_SLOTS_MAX];
@@ -75,10 +77,22 @@ struct rung_table *rung_table_free(struct rung_table *table)
         for (uint32_t i = 0; i < table->n_targets; i++) {
                 free(table->targets[i].sums);
                 free(table->targets[i].seen);
+                free(table->targets[i].marks);
+                free(table->targets[i].given);
         }
         free(table->targets);
         free(table);
         return NULL;
+}
+
+static int add_details(struct rung_table *table, uint32_t index)
+{
+        struct rung_target *target = &table->targets[index];
+
+        target->marks = calloc(table->windows.n, sizeof(*target->marks));
+        target->given =
+                calloc((size_t)table->windows.n * table->n_slots + 1, sizeof(*target->given));
+        return target->marks && target->given ? 0 : -ENOMEM;
 }
 
 int rung_table_add_target(struct rung_table *table, uint32_t *ret)
@@ -113,7 +127,7 @@ int rung_table_add_target(struct rung_table *table, uint32_t *ret)
                 .seen = seen,
                 .reset = seen + windows,
         };
-        return 0;
+        return table->detailed ? add_details(table, *ret) : 0;
 }
 
 double rung_sum(const struct rung_table *table, uint32_t target, uint32_t slot, uint32_t window)
@@ -163,6 +177,11 @@ int rung_cursor_new(const struct rung_schema *schema, struct rung_cursor **ret)
         return 0;
 }
 
+void rung_cursor_set_key(struct rung_cursor *cursor, uint64_t key)
+{
+        cursor->key = key;
+}
+
 struct rung_cursor *rung_cursor_free(struct rung_cursor *cursor)
 {
         free(cursor);
@@ -182,6 +201,8 @@ static void add_slot(struct rung_cursor *cursor, struct rung_table *table,
                 value *= (double)table->windows.step_us /
                          (double)(cursor->covered_us - cursor->reset_us);
         *sum = isnan(*sum) ? value : *sum + value;
+        if (target->given)
+                target->given[(size_t)slot * table->windows.n + (size_t)cursor->window]++;
 }
 
 void rung_finish(struct rung_cursor *cursor, struct rung_table *table, uint32_t target_index)
@@ -194,12 +215,16 @@ void rung_finish(struct rung_cursor *cursor, struct rung_table *table, uint32_t 
                 target->seen[cursor->window]++;
                 if (cursor->reset_us > 0)
                         target->reset[cursor->window]++;
+                if (target->marks)
+                        target->marks[cursor->window] += cursor->key;
                 for (uint32_t slot = 0; slot < n_slots; slot++)
                         add_slot(cursor, table, target, slot);
-        }
+        } else if (target->marks && cursor->window >= 0 &&
+                   (cursor->covered_us > 0 || cursor->touched))
+                target->reset[cursor->window]++;
         cursor->window = -1;
         cursor->covered_us = cursor->reset_us = 0;
-        cursor->broken = false;
+        cursor->broken = cursor->touched = false;
         memset(cursor->pending, 0, sizeof(cursor->pending[0]) * n_slots);
         memset(cursor->given, 0, n_slots);
         memset(cursor->missing, 0, n_slots);
@@ -246,6 +271,8 @@ static void spread_pair(struct rung_cursor *cursor, struct rung_table *table, ui
                         rung_finish(cursor, table, target);
                         cursor->window = i;
                 }
+                cursor->touched |=
+                        pair->hole && (pair->begin_us >= begin_us || pair->end_us <= end_us);
                 if (begin_us < pair->begin_us)
                         begin_us = pair->begin_us;
                 if (end_us > pair->end_us)
@@ -331,7 +358,8 @@ static void take_row(struct rung_cursor *cursor, struct rung_table *table, uint3
         pair.end_us = rows->times_us[row];
         pair.kind = PAIR_OK;
         pair.hole = (uint64_t)(pair.end_us - pair.begin_us) >
-                    HOLE_INTERVALS * interval_us + HOLE_SLACK_US;
+                            HOLE_INTERVALS * interval_us + HOLE_SLACK_US ||
+                    (rows->torn && rows->torn[row]);
         if (new_life || went_down(cursor, rows, row))
                 pair.kind = PAIR_RESET;
         else

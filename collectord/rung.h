@@ -23,8 +23,8 @@
 #include "lib/id.h"
 #include "lib/metric.h"
 
-#define RUNG_COLUMNS_MAX 64u
-#define RUNG_SLOTS_MAX 32u
+#define RUNG_COLUMNS_MAX 96u /* all metrics of a source, for totals */
+#define RUNG_SLOTS_MAX 96u
 #define RUNG_VALUES_MAX (32u << 20) /* targets x slots x windows of a table: 256 MiB */
 
 /* Ascending by severity: the worst wins. Names in docs/api.md, "Windows". */
@@ -64,11 +64,18 @@ struct rung_term {
 struct rung_table {
         struct rung_windows windows;
         uint32_t n_slots;
+        bool detailed; /* set before targets are added */
         uint32_t n_targets, targets_allocated;
         struct rung_target {
                 double *sums;    /* [slot][window]; NaN when no entity gave the slot a number */
                 uint32_t *seen;  /* [window] entities that cover it */
                 uint32_t *reset; /* [window] of those, entities that began a new life in it */
+                /* Of a detailed table: the sum of the keys of those entities, so that equal sums
+                 * mean the same ones; and how many of them gave the slot a number. There, reset
+                 * counts also what covers only a part of the window: a longer one may hold all of
+                 * it. */
+                uint64_t *marks; /* [window] */
+                uint32_t *given; /* [slot][window] */
         } * targets;
 };
 
@@ -108,6 +115,8 @@ struct rung_rows {
         uint32_t n;
         const int64_t *times_us; /* [n] */
         const uint8_t *present;  /* [n], or NULL: all */
+        const uint8_t *torn;     /* [n], or NULL: between the row and the one before is a hole,
+                                    however near they are */
         const uint64_t *const
                 *values; /* [schema columns][n]; NULL for a column that is not there */
 };
@@ -117,6 +126,8 @@ struct rung_cursor;
 int rung_cursor_new(const struct rung_schema *schema, struct rung_cursor **ret);
 struct rung_cursor *rung_cursor_free(struct rung_cursor *cursor);
 DEFINE_CLEANUP(rung_cursor, struct rung_cursor *, rung_cursor_free)
+/* What a detailed table adds up for the entity; spread well over 64 bits. */
+void rung_cursor_set_key(struct rung_cursor *cursor, uint64_t key);
 /* Rows of one entity, later than those before; rows that are not are left out. */
 void rung_feed(struct rung_cursor *cursor, struct rung_table *table, uint32_t target,
         const struct rung_rows *rows);

@@ -28,6 +28,10 @@ static const char *const keeper_sql[N_KEEPER_STATEMENTS] = {
                        "LIMIT 1",
         [KEEPER_DIRTY_BELOW] = "SELECT 1 FROM dirty WHERE tier = ?1 AND slot BETWEEN ?2 AND ?3 AND "
                                "stream = ?4 LIMIT 1",
+        [KEEPER_SCANNED] = "SELECT value FROM meta WHERE key = 'totals_id'",
+        [KEEPER_FRESH] = STORE_FRESH_SQL,
+        [KEEPER_MARKS] = "SELECT slot, stream, version FROM dirty WHERE tier = ?1 ORDER BY slot "
+                         "DESC LIMIT ?2",
         [KEEPER_EXPIRED] = "SELECT 1 FROM expired WHERE tier = ?1 AND period = ?2",
 };
 
@@ -121,7 +125,8 @@ static int is_settled(struct store_keeper *keeper, const struct chunk *chunk, bo
         code = sqlite3_step(statement);
         if (code != SQLITE_ROW)
                 return store_errno(keeper->db, code);
-        *ret = sqlite3_column_int64(statement, 0) <= keeper->settled_id;
+        *ret = sqlite3_column_int64(statement, 0) <= keeper->settled_id &&
+               sqlite3_column_int64(statement, 0) <= keeper->scanned_id;
         return 0;
 }
 
@@ -364,7 +369,7 @@ int store_keeper_open(const char *folder, const struct store_ages *ages, struct 
         if (!keeper)
                 return -ENOMEM;
         keeper->ages = *ages;
-        keeper->looked_us = INT64_MIN;
+        keeper->looked_us = keeper->scanned_us = INT64_MIN;
         r = open_parts(keeper, folder);
         if (r < 0)
                 return r;
@@ -394,6 +399,8 @@ int store_keeper_step(struct store_keeper *keeper, int64_t now_us, struct store_
         if (!step)
                 return -ENOMEM;
         r = keeper_expire(keeper, now_us, step);
+        if (r == 0)
+                r = keeper_scan(keeper, now_us, step);
         if (r == 0)
                 r = seal(keeper, now_us, step);
         if (r == 0)

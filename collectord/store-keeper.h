@@ -15,6 +15,9 @@ enum keeper_statement {
         KEEPER_HOT,
         KEEPER_DIRTY_BELOW,
         KEEPER_EXPIRED,
+        KEEPER_SCANNED,
+        KEEPER_FRESH,
+        KEEPER_MARKS,
         N_KEEPER_STATEMENTS,
 };
 
@@ -29,6 +32,7 @@ struct store_keeper {
         struct merge *merge;
         /* Blocks up to settled_id were there when newest_id was looked up the time before. */
         int64_t looked_us, newest_id, settled_id;
+        int64_t scanned_us, scanned_id; /* when, and up to where totals know of blocks */
         /* Where pieces go. */
         struct sealed_file *file;
         int64_t slot, stream, piece_last_us;
@@ -43,6 +47,7 @@ struct store_keeper {
 /* Makes room for one member more than @n. */
 int keeper_grow(void *array, size_t *allocated, size_t n, size_t size);
 int keeper_add_dirty(struct store_step *step, enum sealed_tier tier, int64_t slot, int64_t stream);
-/* As store_keeper_step. */
+/* Blocks that came since the last time: which totals they touch. As store_keeper_step. */
+int keeper_scan(struct store_keeper *keeper, int64_t now_us, struct store_step *step);
 int keeper_expire(struct store_keeper *keeper, int64_t now_us, struct store_step *step);
 int keeper_make_tiers(struct store_keeper *keeper, int64_t now_us, struct store_step *step);

@@ -43,11 +43,21 @@ static bool same_values(struct late *late, const struct block *theirs, const str
 {
         if (block_get_header(theirs)->schema_hash != block_get_header(mine)->schema_hash)
                 return false;
-        for (uint32_t i = 0; i < block_get_n_columns(mine); i++)
+        for (uint32_t i = 0; i < block_get_n_columns(mine); i++) {
+                uint32_t entity = block_get_columns(mine)[i].entity;
+
                 if (block_read_column(theirs, i, late->columns[0]) < 0 ||
-                        block_read_column(mine, i, late->columns[1]) < 0 ||
-                        memcmp(late->columns[0] + begin, late->columns[1], rows * 8) != 0)
+                        block_read_column(mine, i, late->columns[1]) < 0)
                         return false;
+                /* What stands for an absent value hangs on the rows around it. */
+                for (uint32_t row = 0; row < rows; row++) {
+                        bool present = block_is_present(mine, entity, row);
+
+                        if (present != block_is_present(theirs, entity, begin + row) ||
+                                (present && late->columns[0][begin + row] != late->columns[1][row]))
+                                return false;
+                }
+        }
         return true;
 }
 

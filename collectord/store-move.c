@@ -62,7 +62,7 @@ static int expire(struct store *store, const struct store_step *step)
                 r = RUN(store, WRITE_EXPIRE_STREAM, step->kept[i].stream, step->kept[i].blocks,
                         step->kept[i].rows);
         /* Now nothing at all is left of that time. */
-        if (r == 0 && step->tier + 1 == SEALED_TIERS)
+        if (r == 0 && step->tier == SEALED_HOUR)
                 r = RUN(store, WRITE_FORGET_STREAMS, end_us);
         return r;
 }
@@ -78,6 +78,8 @@ static int begin_step(struct store *store, const struct store_step *step)
                 r = mark(store, step);
         if (r == 0 && step->expire)
                 r = expire(store, step);
+        if (r == 0 && step->scanned_id > 0)
+                r = RUN(store, WRITE_SCANNED, step->scanned_id);
         return r;
 }
 
@@ -124,7 +126,7 @@ int store_follow(struct store *store, struct store_step *step)
 
 static bool is_store_file(const char *name, bool sealed)
 {
-        for (enum sealed_tier tier = SEALED_RAW; tier < SEALED_TIERS; tier++) {
+        for (enum sealed_tier tier = SEALED_RAW; tier < SEALED_KINDS; tier++) {
                 size_t n = strlen(sealed_layouts[tier].name);
 
                 if (strncmp(name, sealed_layouts[tier].name, n) == 0 && name[n] == '-')

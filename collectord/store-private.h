@@ -42,6 +42,7 @@ enum write_statement {
         WRITE_EXPIRE,
         WRITE_EXPIRE_STREAM,
         WRITE_FORGET_STREAMS,
+        WRITE_SCANNED,
         N_WRITE_STATEMENTS,
 };
 
@@ -94,6 +95,8 @@ enum read_statement {
         FIND_BLOCKS,
         FIND_DIRTY,
         FIND_HOT,
+        FIND_FRESH,
+        FIND_MARKS,
         ALL_FACTS,
         HOST_FACTS,
         FACTS_VERSION,
@@ -122,6 +125,13 @@ int store_next_row(struct store_reader *reader, sqlite3_stmt *statement);
 /* Ids in the store were written by us, but the file may be damaged: -EBADMSG. */
 int store_column_id(sqlite3_stmt *statement, int column, struct id *ret);
 
+/* Blocks whose totals are not marked yet. Up to three intervals away a row changes a step. */
+#define STORE_FRESH_SQL                                                                            \
+        "SELECT block.id, source, block.first_us - 3 * interval_us - 1000000, block.last_us + "    \
+        "3 * interval_us + 1000000 FROM block JOIN stream ON stream.id = block.stream WHERE "      \
+        "block.id > (SELECT value FROM meta WHERE key = 'totals_id') ORDER BY block.id LIMIT ?1"
+#define STORE_FRESH_MAX 20000
+
 /* What a keeper did, and the loop thread has to follow: store-keeper.c makes it, store-move.c takes
  * it. */
 struct store_step {
@@ -141,7 +151,8 @@ struct store_step {
         int64_t period;
         struct sealed_kept *kept;
         size_t n_kept, kept_allocated;
-        bool begun; /* all but the blocks is done */
+        int64_t scanned_id; /* blocks up to it have marked the totals that they touch */
+        bool begun;         /* all but the blocks is done */
 };
 
 /* Steps a statement that gives no row. */

@@ -30,6 +30,9 @@ static const char *const read_sql[N_STATEMENTS] = {
                        "stream = ?4 LIMIT 1",
         [FIND_HOT] = "SELECT 1 FROM block WHERE stream = ?1 AND first_us >= ?2 AND first_us < ?3 "
                      "LIMIT 1",
+        [FIND_FRESH] = STORE_FRESH_SQL,
+        [FIND_MARKS] = "SELECT slot FROM dirty WHERE tier = ?1 AND slot BETWEEN ?2 AND ?3 AND "
+                       "stream = ?4",
         [ALL_FACTS] = "SELECT host, updated_us, json FROM facts ORDER BY host",
         [HOST_FACTS] = "SELECT json FROM facts WHERE host = ?1",
         [FACTS_VERSION] = "SELECT value FROM meta WHERE key = 'facts_version'",

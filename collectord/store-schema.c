@@ -53,6 +53,8 @@ static const char *const migrations[] = {
         "  version INTEGER NOT NULL, PRIMARY KEY(tier, slot, stream)) WITHOUT ROWID;"
         "CREATE TABLE expired(tier INTEGER NOT NULL, period INTEGER NOT NULL,"
         "  PRIMARY KEY(tier, period)) WITHOUT ROWID;",
+        /* 3. Totals: blocks up to totals_id have marked the slots that they touch. */
+        "INSERT INTO meta VALUES ('totals_id', 0);",
 };
 /* clang-format on */
 #define SCHEMA_VERSION ((int)(sizeof(migrations) / sizeof(migrations[0])))

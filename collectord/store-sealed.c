@@ -21,10 +21,13 @@
 _Static_assert(SEALED_PARTS_MAX == 1u << PART_BITS, "parts fill their bits");
 _Static_assert(SEALED_STREAMS_MAX == 1u << STREAM_BITS, "streams fill their bits");
 
-const struct sealed_layout sealed_layouts[SEALED_TIERS] = {
+const struct sealed_layout sealed_layouts[SEALED_KINDS] = {
         [SEALED_RAW] = {"raw", 0, 300 * SECOND, DAY},
         [SEALED_MINUTE] = {"minute", 60 * SECOND, 6 * 3600 * SECOND, 5 * DAY},
         [SEALED_HOUR] = {"hour", 3600 * SECOND, 15 * DAY, 90 * DAY},
+        [SEALED_TOTAL] = {"total", 0, STORE_TOTAL_SLOT_US, DAY},
+        [SEALED_TOTAL_MINUTE] = {"total-minute", 60 * SECOND, 6 * 3600 * SECOND, 5 * DAY},
+        [SEALED_TOTAL_HOUR] = {"total-hour", 3600 * SECOND, 15 * DAY, 90 * DAY},
 };
 
 /* clang-format off */

@@ -17,7 +17,17 @@
 #define SEALED_PARTS_MAX 4096u /* of a stream in a slot */
 #define SEALED_STREAMS_MAX (1u << 26)
 
-enum sealed_tier { SEALED_RAW, SEALED_MINUTE, SEALED_HOUR, SEALED_TIERS };
+enum sealed_tier {
+        SEALED_RAW,
+        SEALED_MINUTE,
+        SEALED_HOUR,
+        SEALED_TIERS,
+        /* Totals: their streams are no hosts, see store-total.c. */
+        SEALED_TOTAL = SEALED_TIERS,
+        SEALED_TOTAL_MINUTE,
+        SEALED_TOTAL_HOUR,
+        SEALED_KINDS,
+};
 
 struct sealed_layout {
         const char *name;
@@ -25,7 +35,7 @@ struct sealed_layout {
         int64_t slot_us;
         int64_t period_us; /* of a file */
 };
-extern const struct sealed_layout sealed_layouts[SEALED_TIERS];
+extern const struct sealed_layout sealed_layouts[SEALED_KINDS];
 
 /* How long raw blocks of an interval are gathered: a multiple of the slot, at most 512 rows. */
 int64_t sealed_chunk_us(uint64_t interval_us);

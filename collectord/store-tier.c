@@ -32,9 +32,16 @@ static int64_t slot_begin(enum sealed_tier tier, int64_t slot)
 
 static int64_t age_of(const struct store_keeper *keeper, enum sealed_tier tier)
 {
-        return tier == SEALED_RAW      ? keeper->ages.raw_us
-               : tier == SEALED_MINUTE ? keeper->ages.minute_us
-                                       : keeper->ages.hour_us;
+        switch (tier) {
+        case SEALED_RAW:
+        case SEALED_TOTAL:
+                return keeper->ages.raw_us;
+        case SEALED_MINUTE:
+        case SEALED_TOTAL_MINUTE:
+                return keeper->ages.minute_us;
+        default:
+                return keeper->ages.hour_us;
+        }
 }
 
 /* 1: a row is there. */
@@ -252,7 +259,7 @@ int keeper_make_tiers(struct store_keeper *keeper, int64_t now_us, struct store_
 /* "raw-20261130.db" and nothing else. */
 static bool parse_name(const char *name, enum sealed_tier *ret_tier, int64_t *ret_period)
 {
-        for (enum sealed_tier tier = SEALED_RAW; tier < SEALED_TIERS; tier++) {
+        for (enum sealed_tier tier = SEALED_RAW; tier < SEALED_KINDS; tier++) {
                 size_t length = strlen(sealed_layouts[tier].name);
                 struct tm tm = {0};
                 const char *end;

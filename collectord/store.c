@@ -25,9 +25,13 @@ static const char *const write_sql[N_WRITE_STATEMENTS] = {
                              "ON CONFLICT(host, source) DO NOTHING",
         [WRITE_ADD_RUN] = "INSERT INTO run(stream, boot) SELECT id, ?3 FROM stream "
                           "WHERE host = ?1 AND source = ?2",
+        /* Ids ascend for ever: SQLite would give those of moved blocks again, and the keeper
+         * knows by them what is new. */
         [WRITE_ADD_BLOCK] =
-                "INSERT INTO block(run, sequence, stream, first_us, last_us, rows, data) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(run, sequence) DO NOTHING",
+                "INSERT INTO block(run, sequence, stream, first_us, last_us, rows, data, id) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1 + max(ifnull((SELECT max(id) FROM block), "
+                "0), (SELECT value FROM meta WHERE key = 'totals_id'))) "
+                "ON CONFLICT(run, sequence) DO NOTHING",
         [WRITE_ADD_GAP] =
                 "INSERT INTO gap(run, sequence, stream, first_us, last_us, rows, data) "
                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(run, sequence) DO NOTHING",
@@ -71,6 +75,7 @@ static const char *const write_sql[N_WRITE_STATEMENTS] = {
         [WRITE_EXPIRE] = "INSERT INTO expired VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         [WRITE_EXPIRE_STREAM] = "UPDATE stream SET blocks = max(blocks - ?2, 0), "
                                 "rows = max(rows - ?3, 0) WHERE id = ?1",
+        [WRITE_SCANNED] = "UPDATE meta SET value = max(value, ?1) WHERE key = 'totals_id'",
         [WRITE_FORGET_STREAMS] = "UPDATE stream SET first_us = min(?1, last_us) WHERE "
                                  "first_us < ?1",
 };

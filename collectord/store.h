@@ -125,6 +125,36 @@ int store_follow(struct store *store, struct store_step *step);
 /* Blocks that the step moves. */
 size_t store_step_blocks(const struct store_step *step);
 
+/*
+ * Totals: blocks of increases per step, summed over a cluster's entities of a source (total.h makes
+ * and reads them), kept like the tiers: as they were made, by minute, by hour. They are made per
+ * slot, and a slot that a block touched is marked, in the same transaction in which that block is
+ * known to the keeper, until it is made anew.
+ */
+#define STORE_TOTAL_SLOT_US INT64_C(60000000)
+#define STORE_TOTAL_TIERS 3u
+struct store_total {
+        struct id cluster;
+        enum source_id source;
+        unsigned by;
+        int64_t first_us, last_us; /* of the rows */
+        const uint8_t *bytes;      /* valid during the call */
+        size_t size;
+};
+struct store_total_slot {
+        unsigned tier;
+        enum source_id source;
+        int64_t from_us, to_us;
+        int64_t version;
+};
+/* Marked slots, the newest first; *ret_n of at most @max. */
+int store_keeper_total_slots(struct store_keeper *keeper, unsigned tier, size_t max,
+        struct store_total_slot *ret, size_t *ret_n);
+/* Puts @list[n] into the slot, and removes what of the same cluster, source and by was there.
+ * *ret: a step to follow, that takes the mark away unless it was set anew since. */
+int store_keeper_put_totals(struct store_keeper *keeper, const struct store_total_slot *slot,
+        const struct store_total *list, size_t n, struct store_step **ret);
+
 /* ---- reading ---- */
 
 struct store_block {
@@ -146,6 +176,12 @@ typedef int (*store_block_function)(void *userdata, const struct store_block *bl
 int store_read_blocks(struct store_reader *reader, enum source_id source, const struct id *host,
         int64_t from_us, int64_t to_us, uint64_t resolution_us, store_block_function function,
         void *userdata);
+
+typedef int (*store_total_function)(void *userdata, const struct store_total *total);
+/* The totals of @which (cluster, source, by) in the slots of a tier that touch [from_us, to_us)
+ * and are not marked, ascending. */
+int store_read_totals(struct store_reader *reader, const struct store_total *which, unsigned tier,
+        int64_t from_us, int64_t to_us, store_total_function function, void *userdata);
 
 struct store_facts {
         struct id host;

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectord/total.h"
 #include "collectord/worker.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 
 #define UPKEEP_NICENESS 5        /* it has all day */
 #define SLICE_PAUSE_US 2000ull   /* between two slices of a step, and between steps */
-#define IDLE_PAUSE_US 5000000ull /* nothing was to do */
+#define IDLE_PAUSE_US 2000000ull /* nothing was to do */
 #define ERROR_PAUSE_US 30000000ull
 #define TIMER_ACCURACY_US 1000ull
 
@@ -18,6 +19,7 @@ struct upkeep {
         struct store *store;
         struct metrics *metrics;
         struct store_keeper *keeper;
+        struct total_maker *totals;
         struct workers *workers;
         sd_event_source *jobs_source, *timer;
         struct job job;
@@ -30,8 +32,13 @@ static void run(struct job *job, void *state, bool hurry)
         struct upkeep *upkeep = state;
 
         (void)job;
-        upkeep->result =
-                hurry ? 0 : store_keeper_step(upkeep->keeper, clock_realtime_us(), &upkeep->step);
+        upkeep->result = 0;
+        if (hurry)
+                return;
+        upkeep->result = store_keeper_step(upkeep->keeper, clock_realtime_us(), &upkeep->step);
+        if (upkeep->result == 0)
+                upkeep->result =
+                        total_maker_step(upkeep->totals, clock_realtime_us(), &upkeep->step);
 }
 
 static void pause_for(struct upkeep *upkeep, uint64_t pause_us)
@@ -107,6 +114,9 @@ int upkeep_new(sd_event *event, const char *folder, const struct store_ages *age
         r = store_keeper_open(folder, ages, &upkeep->keeper);
         if (r < 0)
                 return r;
+        r = total_maker_new(upkeep->keeper, folder, ages, &upkeep->totals);
+        if (r < 0)
+                return r;
         r = workers_new(1, states, 1, UPKEEP_NICENESS, &upkeep->workers);
         if (r < 0)
                 return r;
@@ -130,6 +140,7 @@ struct upkeep *upkeep_free(struct upkeep *upkeep)
         sd_event_source_disable_unref(upkeep->timer);
         workers_free(upkeep->workers);
         store_step_free(upkeep->step);
+        total_maker_free(upkeep->totals);
         store_keeper_close(upkeep->keeper);
         free(upkeep);
         return NULL;
