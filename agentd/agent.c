@@ -11,10 +11,12 @@
 #include <systemd/sd-daemon.h>
 
 #include "agentd/facts-merge.h"
+#include "agentd/resident.h"
 #include "lib/log.h"
 
 /* A clean end is promised within a second; the rest is for sealing. */
 #define STOP_TIMEOUT_US 500000u
+#define SEALS_BEFORE_TRIM 2u
 /* Ticks go before uploads. */
 #define PRIORITY_TICK (-10)
 
@@ -101,6 +103,9 @@ static void seal(struct agent *agent, uint64_t now_us)
         tell_status(agent);
         if (agent->sender)
                 sender_kick(agent->sender);
+        /* All that runs now and then has run once, the first upload included. */
+        if (agent->seals < SEALS_BEFORE_TRIM && ++agent->seals == SEALS_BEFORE_TRIM)
+                resident_trim();
 }
 
 /* Everything that may be due, then the timer for what is next. */
