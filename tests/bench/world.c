@@ -139,6 +139,11 @@ void world_read_disk(const struct world *world, uint64_t tick, uint64_t *ret)
         }
 }
 
+int64_t world_time_us(uint32_t host, int64_t tick_us)
+{
+        return tick_us + 60 + (host * 37 + tick_us / SECOND * 13) % 50;
+}
+
 int world_encode(struct world *world, uint32_t host, int64_t from_us, uint64_t interval_us,
         uint32_t rows, const uint8_t **ret_bytes, size_t *ret_size)
 {
@@ -160,9 +165,7 @@ int world_encode(struct world *world, uint32_t host, int64_t from_us, uint64_t i
         for (uint32_t row = 0; row < rows; row++) {
                 int64_t tick_us = from_us + (int64_t)(row * interval_us);
 
-                /* Timers are late by some tens of microseconds, each host's a little differently.
-                 */
-                world->times_us[row] = tick_us + 60 + (host * 37 + tick_us / SECOND * 13) % 50;
+                world->times_us[row] = world_time_us(host, tick_us);
                 for (uint32_t i = 0; i < world->n_devices; i++) {
                         uint64_t phase = ((uint64_t)host * world->n_devices + i) * 7919;
                         uint64_t tick = (uint64_t)(tick_us / SECOND) % 100000000 + phase;

@@ -36,6 +36,8 @@ int world_open(struct world *world, FILE *trace, uint32_t n_hosts, uint32_t n_de
 void world_done(struct world *world);
 
 struct id world_host(uint32_t host);
+/* Timers are late by some tens of microseconds, each host's a little differently. */
+int64_t world_time_us(uint32_t host, int64_t tick_us);
 /* Reading @tick of a disk whose trace never ends. */
 void world_read_disk(const struct world *world, uint64_t tick, uint64_t *ret);
 /* The facts of a host, those of the cluster with the first one's. NULL: no memory. */

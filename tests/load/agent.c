@@ -272,6 +272,21 @@ double load_latency_ms(const struct load *load, double share)
         return i * LATENCY_UNIT_US / 1e3;
 }
 
+static void list_history(const struct load *load, const struct agent *agent, uint64_t sequence)
+{
+        int64_t tick_us = tick_of(load, sequence);
+        struct id host = world_host(agent->number);
+        char id[ID_TEXT_MAX];
+
+        fprintf(load->acknowledged, "%s history %u %" PRId64, id_format(&host, id),
+                SOURCE_DISKSTATS, tick_us);
+        for (uint32_t row = 0; row < load->set.rows; row++)
+                fprintf(load->acknowledged, " %" PRId64,
+                        world_time_us(
+                                agent->number, tick_us + (int64_t)(row * load->set.interval_us)));
+        fputc('\n', load->acknowledged);
+}
+
 static void list_block(
         const struct load *load, const struct agent *agent, uint32_t source, uint64_t sequence)
 {
@@ -281,6 +296,10 @@ static void list_block(
         const int64_t *times_us = template_times(&load->set, agent->number, source, sequence);
         char host[ID_TEXT_MAX], boot[ID_TEXT_MAX];
 
+        if (load->period_us == 0) {
+                list_history(load, agent, sequence);
+                return;
+        }
         fprintf(load->acknowledged, "%s %s %u %" PRIu64, id_format(&header.host, host),
                 id_format(&header.boot, boot), header.source, header.sequence);
         for (uint32_t row = 0; row < header.rows; row++)
