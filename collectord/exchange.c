@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "collectord/encoding.h"
 #include "collectord/openapi.h"
 #include "collectord/voice.h"
 #include "lib/clock.h"
@@ -298,6 +299,7 @@ static void run_query(struct job *job, void *state, bool hurry)
                 metrics_add(metrics, queries_late, 1);
         if (r < 0)
                 (void)api_problem_errno(&exchange->request, &exchange->response, r);
+        encoding_apply(&exchange->request, &exchange->response);
         metrics_add(metrics, queries, 1);
         metrics_add(metrics, query_seconds, clock_monotonic_us() - begin_us);
 }

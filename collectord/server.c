@@ -25,8 +25,8 @@
 
 /* The headers that the API reads; anything else is not looked at. */
 static const char *const header_names[] = {"authorization", "host", "content-type", "if-none-match",
-        "strata-host", "strata-plan-revision", "strata-sent-at", "strata-backlog",
-        "strata-sources", "strata-clusters", "strata-interval"};
+        "accept-encoding", "strata-host", "strata-plan-revision", "strata-sent-at",
+        "strata-backlog", "strata-sources", "strata-clusters", "strata-interval"};
 #define N_HEADERS (sizeof(header_names) / sizeof(header_names[0]))
 
 /*
@@ -144,14 +144,16 @@ static void log_call(const struct call *call, unsigned status)
 static void add_headers(const struct call *call, struct MHD_Response *response)
 {
         const struct api_response *answer = &call->exchange.response;
-        bool cached = false;
+        bool cached = *answer->tag;
 
-        if (answer->content_type && answer->body_size > 0)
+        if (answer->content_type && answer->status != 204 && answer->status != 304)
                 MHD_add_response_header(response, "Content-Type", answer->content_type);
-        for (size_t i = 0; i < 4 && answer->header_name[i]; i++) {
+        for (size_t i = 0; i < API_HEADERS_MAX && answer->header_name[i]; i++) {
                 MHD_add_response_header(response, answer->header_name[i], answer->header_value[i]);
                 cached = cached || strcmp(answer->header_name[i], "ETag") == 0;
         }
+        if (*answer->tag)
+                MHD_add_response_header(response, "ETag", answer->tag);
         if (!cached)
                 MHD_add_response_header(response, "Cache-Control", "no-store");
         MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");

@@ -21,7 +21,8 @@ FENCES = (
     (r"microhttpd\.h", r"collectord/server\.c"),
     (r"curl/.*", r"agentd/upload\.c|cli/client\.c"),
     (r"rados/.*", r"agentd/source-ceph\.c"),
-    (r"zstd\.h|xxhash\.h", r"lib/block[-a-z]*\.[ch]"),
+    (r"zstd\.h|xxhash\.h", r"lib/block[-a-z]*\.[ch]|collectord/encoding\.c"),
+    (r"zlib\.h", r"collectord/encoding\.c"),
     (r"ini\.h", r"lib/config\.c"),
     (r"gnutls/.*", r"collectord/(auth|server)\.c"),
 )
