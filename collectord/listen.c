@@ -10,7 +10,7 @@
 #include "lib/cleanup.h"
 #include "collectord/auth.h"
 
-#define BACKLOG 1024
+#define BACKLOG 4096 /* ten thousand agents come back at once; the kernel may take fewer */
 #define PEM_BYTES_MAX (1u << 20)
 
 static int read_pem(const char *path, char **ret, char **ret_message)
