@@ -87,13 +87,18 @@ int api_query_problem(const struct api_request *request, struct api_response *re
         return api_problem_errno(request, response, error);
 }
 
+int64_t api_query_window(const struct rung_windows *windows, uint32_t i)
+{
+        return windows->from_us + (int64_t)(i * windows->step_us);
+}
+
 void api_query_times(struct text *text, const struct rung_windows *windows)
 {
         text_add(text, "\"t\":[");
         for (uint32_t i = 0; i < windows->n; i++) {
                 if (i > 0)
                         text_add(text, ",");
-                text_time(text, windows->from_us + (int64_t)(i * windows->step_us));
+                text_time(text, api_query_window(windows, i));
         }
         text_add(text, "]");
 }

@@ -22,5 +22,7 @@ const char *api_query_fsid(const struct query *query, uint32_t cluster, char tex
 /* A problem document for errors that a query may have; others are returned. */
 int api_query_problem(const struct api_request *request, struct api_response *response, int error);
 
+/* When window @i begins. */
+int64_t api_query_window(const struct rung_windows *windows, uint32_t i);
 /* "t":[...] */
 void api_query_times(struct text *text, const struct rung_windows *windows);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "collectord/api-query.h"
+#include "collectord/api-select.h"
+#include "collectord/csv.h"
 #include "collectord/layers.h"
 
 enum by { BY_CLUSTER, BY_CLASS, BY_HOST, BY_OSD, BY_POOL };
@@ -12,6 +14,8 @@ enum by { BY_CLUSTER, BY_CLASS, BY_HOST, BY_OSD, BY_POOL };
 struct ratio_request {
         enum layer upper, lower;
         unsigned direction, measure, by;
+        struct api_selection selection;
+        bool csv;
         struct api_window window;
         struct rung_windows windows;
         uint32_t cluster;
@@ -72,6 +76,10 @@ static int parse(
         r = check_layers(ret, request, response);
         if (r != 0)
                 return r;
+        r = api_select_parse(request, response, &ret->selection);
+        if (r != 0)
+                return r;
+        ret->csv = request->csv;
         return api_parse_window(request, response, "-15m", &ret->window);
 }
 
@@ -137,6 +145,29 @@ static void write_series(struct text *text, const struct series *series,
         text_add(text, "}");
 }
 
+static void write_rows(struct text *text, const struct series *series,
+        const struct rung_windows *windows, const char *fixed)
+{
+        char detail[RATIO_DETAIL_MAX];
+
+        for (uint32_t i = 0; i < windows->n; i++) {
+                const struct ratio_point *point = &series->points[i];
+                bool some = ratio_detail(&series->inputs[i], point->state, detail, sizeof(detail));
+
+                csv_string(text, series->key);
+                csv_time(text, api_query_window(windows, i));
+                csv_number(text, point->upper);
+                csv_number(text, point->lower);
+                csv_number(text, point->ratio);
+                csv_number(text, point->amplification);
+                csv_number(text, point->expected);
+                csv_number(text, point->excess);
+                csv_string(text, rung_state_name(point->state));
+                csv_string(text, fixed ? fixed : some ? detail : NULL);
+                csv_end_line(text);
+        }
+}
+
 /* By pool there is no lower rung: devices do not know pools. The upper one speaks for itself. */
 static void compute_pool(struct ratio_input *input, struct ratio_point *point)
 {
@@ -155,6 +186,18 @@ static void compute_pool(struct ratio_input *input, struct ratio_point *point)
         input->lower = (struct ratio_rung){.layer = LAYER_OSD, .seen = 1};
 }
 
+static void compute(const struct layers *layers, const struct layers_target *target,
+        const struct ratio_request *ratio, uint32_t window, struct ratio_input *ret_input,
+        struct ratio_point *ret_point)
+{
+        layers_ratio(layers, target, ratio->upper, ratio->lower, ratio->direction, ratio->measure,
+                window, ret_input);
+        if (ratio->by == BY_POOL)
+                compute_pool(ret_input, ret_point);
+        else
+                ratio_compute(ret_input, ret_point);
+}
+
 static int write_target(struct text *text, const struct query *query, const struct layers *layers,
         const struct layers_target *target, const struct ratio_request *ratio)
 {
@@ -163,30 +206,30 @@ static int write_target(struct text *text, const struct query *query, const stru
         CLEANUP(mem) struct ratio_point *points = calloc(n + 1, sizeof(*points));
         struct series series = {target->key, ratio->by != BY_POOL, inputs, points};
         bool none = id_is_zero(&query->topology->clusters[ratio->cluster].fsid);
+        const char *fixed =
+                none ? "These hosts have no Ceph cluster: there is only a storage layer." : NULL;
 
         if (!inputs || !points)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n; i++) {
-                layers_ratio(layers, target, ratio->upper, ratio->lower, ratio->direction,
-                        ratio->measure, i, &inputs[i]);
-                if (ratio->by == BY_POOL)
-                        compute_pool(&inputs[i], &points[i]);
-                else
-                        ratio_compute(&inputs[i], &points[i]);
-        }
-        write_series(text, &series, &ratio->windows,
-                none ? "These hosts have no Ceph cluster: there is only a storage layer." : NULL);
+        for (uint32_t i = 0; i < n; i++)
+                compute(layers, target, ratio, i, &inputs[i], &points[i]);
+        if (ratio->csv)
+                write_rows(text, &series, &ratio->windows, fixed);
+        else
+                write_series(text, &series, &ratio->windows, fixed);
         return 0;
 }
 
-static int write_answer(struct text *text, const struct query *query, const struct layers *layers,
-        const struct ratio_request *ratio)
+static void write_head(
+        struct text *text, const struct query *query, const struct ratio_request *ratio)
 {
-        const struct layers_target *targets;
         char fsid[ID_TEXT_MAX];
-        size_t n;
-        int r;
 
+        if (ratio->csv) {
+                text_add(text, "key,t,upper,lower,ratio,amplification,expected,excess,state,"
+                               "detail\r\n");
+                return;
+        }
         text_format(text,
                 "{\"cluster\":\"%s\",\"upper\":\"%s\",\"lower\":\"%s\",\"direction\":\"%s\","
                 "\"measure\":\"%s\",\"by\":\"%s\",\"from\":",
@@ -199,19 +242,96 @@ static int write_answer(struct text *text, const struct query *query, const stru
         text_add(text, ",\"step\":");
         text_time(text, (int64_t)ratio->window.step_us);
         text_add(text, ",\"series\":[");
-        targets = layers ? layers_get_targets(layers, &n) : NULL;
-        for (size_t i = 0; targets && i < n; i++) {
-                r = query_check_deadline(query);
+}
+
+/* Of what the lower layer did, or by pool the upper one. */
+static double mean_of(const struct layers *layers, const struct layers_target *target,
+        const struct ratio_request *ratio)
+{
+        double sum = 0;
+        uint32_t known = 0;
+
+        for (uint32_t i = 0; i < ratio->windows.n; i++) {
+                struct ratio_input input;
+                struct ratio_point point;
+                double value;
+
+                compute(layers, target, ratio, i, &input, &point);
+                value = ratio->by == BY_POOL ? point.upper : point.lower;
+                if (isnan(value))
+                        continue;
+                sum += value;
+                known++;
+        }
+        return known ? sum / known : NAN;
+}
+
+static int write_targets(struct text *text, const struct query *query, const struct layers *layers,
+        const struct ratio_request *ratio, const struct api_candidate *chosen, size_t n)
+{
+        const struct layers_target *targets;
+        size_t all;
+
+        targets = layers_get_targets(layers, &all);
+        if ((uint64_t)n * ratio->windows.n > API_POINTS_MAX)
+                return -E2BIG;
+        for (size_t i = 0; i < n; i++) {
+                int r = query_check_deadline(query);
+
                 if (r < 0)
                         return r;
-                if (i > 0)
+                if (i > 0 && !ratio->csv)
                         text_add(text, ",");
-                r = write_target(text, query, layers, &targets[i], ratio);
+                r = write_target(text, query, layers, &targets[chosen[i].index], ratio);
                 if (r < 0)
                         return r;
         }
-        text_add(text, "]}");
         return 0;
+}
+
+static int list_targets(const struct layers *layers, const struct ratio_request *ratio,
+        struct api_candidate **ret, size_t *ret_count)
+{
+        const struct layers_target *targets;
+        struct api_candidate *list;
+        size_t n;
+
+        targets = layers_get_targets(layers, &n);
+        list = calloc(n + 1, sizeof(*list));
+        for (size_t i = 0; list && i < n; i++) {
+                list[i].index = (uint32_t)i;
+                list[i].mean = ratio->selection.top ? mean_of(layers, &targets[i], ratio) : NAN;
+                list[i].key = api_select_key(NULL, targets[i].key);
+                if (!list[i].key) {
+                        api_select_done(list, n);
+                        return -ENOMEM;
+                }
+        }
+        *ret = list;
+        *ret_count = n;
+        return list ? 0 : -ENOMEM;
+}
+
+static int write_all(struct text *text, const struct query *query, const struct layers *layers,
+        const struct ratio_request *ratio)
+{
+        struct api_candidate *list;
+        const struct api_candidate *chosen;
+        const char *cursor;
+        size_t all, n;
+        int r;
+
+        r = list_targets(layers, ratio, &list, &all);
+        if (r < 0)
+                return r;
+        chosen = api_select(&ratio->selection, list, all, &n, &cursor);
+        r = write_targets(text, query, layers, ratio, chosen, n);
+        if (r == 0 && ratio->selection.paged && !ratio->csv) {
+                text_add(text, "],\"cursor\":");
+                text_string(text, cursor);
+        }
+        api_select_done(list, all);
+        return r;
 }
 
 static int answer(
@@ -242,9 +362,14 @@ static int answer(
                 if (r < 0)
                         return r;
         }
-        r = write_answer(text, query, layers, ratio);
-        if (r < 0)
-                return r;
+        write_head(text, query, ratio);
+        if (layers) {
+                r = write_all(text, query, layers, ratio);
+                if (r < 0)
+                        return r;
+        }
+        if (!ratio->csv)
+                text_add(text, layers && ratio->selection.paged ? "}" : "]}");
         return text_take(text, ret, ret_size);
 }
 
@@ -274,5 +399,5 @@ int api_ratio(struct store_reader *reader, const struct api_request *request,
         r = answer(query, &ratio, &body, &size);
         if (r < 0)
                 return api_query_problem(request, response, r);
-        return api_text(response, 200, body, size);
+        return ratio.csv ? api_csv(response, body, size) : api_text(response, 200, body, size);
 }

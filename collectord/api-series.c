@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "collectord/api-query.h"
+#include "collectord/api-select.h"
+#include "collectord/csv.h"
 #include "collectord/series.h"
 
 #define METRICS_MAX 16u
@@ -17,7 +19,8 @@ struct series_request {
         enum layer layer; /* LAYER_NONE: host */
         unsigned by;
         enum query_by query_by;
-        uint64_t top;
+        struct api_selection selection;
+        bool csv;
         const char *entity, *host;
         struct series_definition metrics[METRICS_MAX];
         uint32_t first_slot[METRICS_MAX];
@@ -147,13 +150,14 @@ static int parse(const struct api_request *request, struct api_response *respons
         ret->layer = layers[index];
         ret->entity = api_parameter(request, "entity");
         ret->host = api_parameter(request, "host");
+        ret->csv = request->csv;
         r = parse_metrics(request, response, ret);
         if (r != 0)
                 return r;
         r = parse_by(request, response, ret);
         if (r != 0)
                 return r;
-        r = api_parse_number(request, response, "top", 0, 1, 1000, &ret->top);
+        r = api_select_parse(request, response, &ret->selection);
         if (r != 0)
                 return r;
         return api_parse_window(request, response, "-15m", &ret->window);
@@ -192,51 +196,43 @@ static enum rung_state state_at(const struct query_result *result, uint32_t targ
         return ratio_rung_state(&rung);
 }
 
-struct rank {
-        uint32_t target;
-        double mean;
-};
-
-static int compare_ranks(const void *a, const void *b)
+/* Of the first metric. */
+static double mean_of(
+        const struct series_request *series, const struct query_result *result, uint32_t target)
 {
-        const struct rank *x = a, *y = b;
+        double sum = 0;
+        uint32_t known = 0;
 
-        if (x->mean != y->mean)
-                return x->mean < y->mean ? 1 : -1;
-        return (x->target > y->target) - (x->target < y->target);
+        for (uint32_t window = 0; window < series->windows.n; window++) {
+                double value = value_at(series, result, target, 0, window);
+
+                if (isnan(value))
+                        continue;
+                sum += value;
+                known++;
+        }
+        return known ? sum / known : NAN;
 }
 
-/* The targets to show: all, or the largest by the mean of the first metric. */
-static int rank_targets(const struct series_request *series, const struct query_result *result,
-        struct rank **ret, uint32_t *ret_count)
+static int list_targets(const struct series_request *series, const struct query_result *result,
+        struct api_candidate **ret)
 {
         uint32_t n = result->table->n_targets;
-        struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+        struct api_candidate *list = calloc(n + 1, sizeof(*list));
 
-        if (!ranks)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < n; i++) {
-                double sum = 0;
-                uint32_t known = 0;
+        for (uint32_t i = 0; list && i < n; i++) {
+                const struct query_target *target = &result->targets[i];
 
-                for (uint32_t window = 0; series->top && window < series->windows.n; window++) {
-                        double value = value_at(series, result, i, 0, window);
-
-                        if (isnan(value))
-                                continue;
-                        sum += value;
-                        known++;
+                list[i].index = i;
+                list[i].mean = series->selection.top ? mean_of(series, result, i) : NAN;
+                list[i].key = api_select_key(target->host, target->key);
+                if (!list[i].key) {
+                        api_select_done(list, n);
+                        return -ENOMEM;
                 }
-                ranks[i] = (struct rank){i, known ? sum / known : -1};
         }
-        if (series->top) {
-                qsort(ranks, n, sizeof(*ranks), compare_ranks);
-                if (n > series->top)
-                        n = (uint32_t)series->top;
-        }
-        *ret = ranks;
-        *ret_count = n;
-        return 0;
+        *ret = list;
+        return list ? 0 : -ENOMEM;
 }
 
 static void write_series(struct text *text, const struct series_request *series,
@@ -268,6 +264,25 @@ static void write_series(struct text *text, const struct series_request *series,
         text_add(text, "]}");
 }
 
+static void write_rows(struct text *text, const struct series_request *series,
+        const struct query_result *result, uint32_t target, uint32_t metric, bool lagging)
+{
+        const struct series_definition *definition = &series->metrics[metric];
+
+        for (uint32_t i = 0; i < series->windows.n; i++) {
+                double value = value_at(series, result, target, metric, i);
+
+                csv_string(text, result->targets[target].key);
+                csv_string(text, result->targets[target].host);
+                csv_string(text, definition->name);
+                csv_string(text, definition->unit);
+                csv_time(text, api_query_window(&series->windows, i));
+                csv_number(text, value);
+                csv_string(text, rung_state_name(state_at(result, target, i, value, lagging)));
+                csv_end_line(text);
+        }
+}
+
 static bool is_lagging(const struct query *query, const struct series_request *series)
 {
         const struct facts_cluster *facts = query->topology->clusters[series->cluster].facts;
@@ -276,32 +291,75 @@ static bool is_lagging(const struct query *query, const struct series_request *s
                series->windows.step_us < 2 * facts->mgr_stats_period_us;
 }
 
-static int write_all(struct text *text, const struct query *query,
-        const struct series_request *series, const struct query_result *result)
+static int write_targets(struct text *text, const struct query *query,
+        const struct series_request *series, const struct query_result *result,
+        const struct api_candidate *chosen, size_t n)
 {
-        CLEANUP(mem) struct rank *ranks = NULL;
-        bool lagging = is_lagging(query, series), first = true;
-        uint32_t n;
-        int r;
+        bool lagging = is_lagging(query, series);
 
-        r = rank_targets(series, result, &ranks, &n);
-        if (r < 0)
-                return r;
-        for (uint32_t i = 0; i < n; i++) {
-                r = query_check_deadline(query);
+        if ((uint64_t)n * series->n_metrics * series->windows.n > API_POINTS_MAX)
+                return -E2BIG;
+        for (size_t i = 0; i < n * series->n_metrics; i++) {
+                uint32_t target = chosen[i / series->n_metrics].index;
+                uint32_t metric = (uint32_t)(i % series->n_metrics);
+                int r = query_check_deadline(query);
+
                 if (r < 0)
                         return r;
-                for (uint32_t metric = 0; metric < series->n_metrics; metric++) {
-                        if (!first)
-                                text_add(text, ",");
-                        first = false;
-                        write_series(text, series, result, ranks[i].target, metric, lagging);
+                if (series->csv) {
+                        write_rows(text, series, result, target, metric, lagging);
+                        continue;
                 }
+                if (i > 0)
+                        text_add(text, ",");
+                write_series(text, series, result, target, metric, lagging);
         }
         return 0;
 }
 
+static int write_all(struct text *text, const struct query *query,
+        const struct series_request *series, const struct query_result *result)
+{
+        struct api_candidate *list;
+        const struct api_candidate *chosen;
+        const char *cursor;
+        size_t n;
+        int r;
+
+        r = list_targets(series, result, &list);
+        if (r < 0)
+                return r;
+        chosen = api_select(&series->selection, list, result->table->n_targets, &n, &cursor);
+        r = write_targets(text, query, series, result, chosen, n);
+        if (r == 0 && series->selection.paged && !series->csv) {
+                text_add(text, "],\"cursor\":");
+                text_string(text, cursor);
+        }
+        api_select_done(list, result->table->n_targets);
+        return r;
+}
+
 #define ENTITY_UNKNOWN 1
+
+static void write_head(
+        struct text *text, const struct query *query, const struct series_request *series)
+{
+        char fsid[ID_TEXT_MAX];
+
+        if (series->csv) {
+                text_add(text, "key,host,metric,unit,t,value,state\r\n");
+                return;
+        }
+        text_format(text, "{\"cluster\":\"%s\",\"layer\":\"%s\",\"from\":",
+                api_query_fsid(query, series->cluster, fsid),
+                series->layer == LAYER_NONE ? "host" : layer_name(series->layer));
+        text_time(text, series->window.from_us);
+        text_add(text, ",\"to\":");
+        text_time(text, series->window.to_us);
+        text_add(text, ",\"step\":");
+        text_time(text, (int64_t)series->window.step_us);
+        text_add(text, ",\"series\":[");
+}
 
 static int answer(const struct query *query, const struct series_request *series, char **ret,
         size_t *ret_size)
@@ -319,18 +377,9 @@ static int answer(const struct query *query, const struct series_request *series
         CLEANUP(query_result) struct query_result *result = NULL;
         struct text storage = {0};
         CLEANUP(text_object) struct text *text = &storage;
-        char fsid[ID_TEXT_MAX];
         int r;
 
-        text_format(text, "{\"cluster\":\"%s\",\"layer\":\"%s\",\"from\":",
-                api_query_fsid(query, series->cluster, fsid),
-                series->layer == LAYER_NONE ? "host" : layer_name(series->layer));
-        text_time(text, series->window.from_us);
-        text_add(text, ",\"to\":");
-        text_time(text, series->window.to_us);
-        text_add(text, ",\"step\":");
-        text_time(text, (int64_t)series->window.step_us);
-        text_add(text, ",\"series\":[");
+        write_head(text, query, series);
         if (series->windows.n > 0) {
                 r = query_run(query, &spec, &result);
                 if (r < 0)
@@ -341,7 +390,8 @@ static int answer(const struct query *query, const struct series_request *series
                 if (r < 0)
                         return r;
         }
-        text_add(text, "]}");
+        if (!series->csv)
+                text_add(text, series->selection.paged && series->windows.n > 0 ? "}" : "]}");
         return text_take(text, ret, ret_size);
 }
 
@@ -372,5 +422,5 @@ int api_series(struct store_reader *reader, const struct api_request *request,
                         api_parameter(request, "layer"), series.entity);
         if (r < 0)
                 return api_query_problem(request, response, r);
-        return api_text(response, 200, body, size);
+        return series.csv ? api_csv(response, body, size) : api_text(response, 200, body, size);
 }

@@ -81,8 +81,7 @@ static json_t *json_text(char *text)
 
 void api_add_header(struct api_response *response, const char *name, const char *value)
 {
-        for (size_t i = 0; i < sizeof(response->header_name) / sizeof(response->header_name[0]);
-                i++)
+        for (size_t i = 0; i < API_HEADERS_MAX; i++)
                 if (!response->header_name[i]) {
                         response->header_name[i] = name;
                         response->header_value[i] = value;
@@ -186,5 +185,13 @@ int api_text(struct api_response *response, unsigned status, char *text, size_t 
         response->content_type = "application/json";
         response->body = text;
         response->body_size = size;
+        return 0;
+}
+
+int api_csv(struct api_response *response, char *text, size_t size)
+{
+        (void)api_text(response, 200, text, size);
+        response->content_type = "text/csv; charset=utf-8";
+        api_add_header(response, "Content-Disposition", "attachment; filename=\"strata.csv\"");
         return 0;
 }

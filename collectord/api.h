@@ -45,8 +45,12 @@ struct api_request {
         int64_t now_us;          /* Unix time at receipt */
         uint64_t deadline_us;    /* CLOCK_MONOTONIC */
         struct metrics *metrics; /* the collector's own counters */
+        bool csv;                /* of curves: GET /export wants rows */
         struct roll *roll;       /* of the agents heard; NULL: none is kept */
 };
+
+#define API_TAG_MAX 24u
+#define API_HEADERS_MAX 6u
 
 /* Filled by a handler; body belongs to the response, freed by api_response_done. */
 struct api_response {
@@ -54,7 +58,9 @@ struct api_response {
         const char *content_type; /* static string */
         char *body;
         size_t body_size;
-        const char *header_name[4], *header_value[4]; /* extra, e.g. Retry-After; static strings */
+        /* extra, e.g. Retry-After; static strings */
+        const char *header_name[API_HEADERS_MAX], *header_value[API_HEADERS_MAX];
+        char tag[API_TAG_MAX]; /* the ETag, "" when there is none */
 };
 
 void api_response_done(struct api_response *response);
@@ -81,6 +87,8 @@ int api_problem_errno(const struct api_request *request, struct api_response *re
 int api_json(struct api_response *response, unsigned status, json_t *json);
 /* Takes @text (heap); content type application/json. */
 int api_text(struct api_response *response, unsigned status, char *text, size_t size);
+/* The same with status 200 and CSV. */
+int api_csv(struct api_response *response, char *text, size_t size);
 
 /*
  * Parsers of query parameters, docs/api.md. On bad input the response is a problem document that
@@ -146,6 +154,8 @@ int api_series(struct store_reader *reader, const struct api_request *request,
 int api_ratio(struct store_reader *reader, const struct api_request *request,
         struct api_response *response);
 int api_ladder(struct store_reader *reader, const struct api_request *request,
+        struct api_response *response);
+int api_export(struct store_reader *reader, const struct api_request *request,
         struct api_response *response);
 int api_clusters(struct store_reader *reader, const struct api_request *request,
         struct api_response *response);

@@ -11,6 +11,7 @@
 
 #define PAGE "limit cursor"
 #define WINDOW "cluster from to step"
+#define CURVE "layer metric entity host by top"
 
 static const struct route routes[] = {
         {"POST", "/api/v1/blocks", "", AGENTS, ROUTE_PUT_BLOCKS, NULL},
@@ -24,11 +25,13 @@ static const struct route routes[] = {
         {"GET", "/api/v1/osds", PAGE " cluster", READERS, ROUTE_READ, api_osds},
         {"GET", "/api/v1/devices", PAGE " cluster", READERS, ROUTE_READ, api_devices},
         {"GET", "/api/v1/pools", PAGE " cluster", READERS, ROUTE_READ, api_pools},
-        {"GET", "/api/v1/series", WINDOW " layer metric entity host by top", READERS, ROUTE_READ,
-                api_series},
-        {"GET", "/api/v1/ratio", WINDOW " upper lower direction measure by", READERS, ROUTE_READ,
-                api_ratio},
+        {"GET", "/api/v1/series", WINDOW " " CURVE " " PAGE, READERS, ROUTE_READ, api_series},
+        {"GET", "/api/v1/ratio", WINDOW " upper lower direction measure by top " PAGE, READERS,
+                ROUTE_READ, api_ratio},
         {"GET", "/api/v1/ladder", "cluster from to direction", READERS, ROUTE_READ, api_ladder},
+        {"GET", "/api/v1/export",
+                "what format " PAGE " " WINDOW " " CURVE " direction upper lower measure", READERS,
+                ROUTE_READ, api_export},
         {"GET", "/metrics", "", READERS, ROUTE_READ, api_metrics},
         {"GET", "/api/v1/openapi.json", "", ANYBODY, ROUTE_OPENAPI, NULL},
         {"GET", "/", NULL, ANYBODY, ROUTE_FILE, NULL},
