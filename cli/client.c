@@ -308,15 +308,13 @@ static int read_answer(const struct client *client, long status, const struct an
         return 0;
 }
 
-int client_request(struct client *client, const char *method, const char *path,
-        const struct client_parameter *parameters, const json_t *body, json_t **ret,
-        char **ret_message)
+/* *ret_status is written when there was an answer. */
+static int perform(struct client *client, const char *method, const char *path,
+        const struct client_parameter *parameters, const char *body, struct answer *answer,
+        long *ret_status, char **ret_message)
 {
-        CLEANUP(answer) struct answer answer = {0};
         CLEANUP(str) char *url = NULL;
-        CLEANUP(str) char *text = NULL;
         char reason[CURL_ERROR_SIZE] = "";
-        long status = 0;
         CURLcode code;
         int r;
 
@@ -324,29 +322,67 @@ int client_request(struct client *client, const char *method, const char *path,
         r = make_url(client, path, parameters, &url);
         if (r < 0)
                 return r;
+        curl_easy_setopt(client->curl, CURLOPT_ERRORBUFFER, reason);
+        curl_easy_setopt(client->curl, CURLOPT_WRITEDATA, answer);
+        if (curl_easy_setopt(client->curl, CURLOPT_URL, url) != CURLE_OK ||
+                curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK)
+                return -ENOMEM;
+        if (body)
+                curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, body);
+        else
+                curl_easy_setopt(client->curl, CURLOPT_HTTPGET, 1L);
+
+        code = curl_easy_perform(client->curl);
+        /* They point into this frame and the caller's. */
+        curl_easy_setopt(client->curl, CURLOPT_ERRORBUFFER, NULL);
+        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, NULL);
+        if (code != CURLE_OK)
+                return explain(client, code, answer, reason, ret_message);
+        curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, ret_status);
+        return 0;
+}
+
+int client_request(struct client *client, const char *method, const char *path,
+        const struct client_parameter *parameters, const json_t *body, json_t **ret,
+        char **ret_message)
+{
+        CLEANUP(answer) struct answer answer = {0};
+        CLEANUP(str) char *text = NULL;
+        long status = 0;
+        int r;
+
+        *ret_message = NULL;
         if (body) {
                 text = json_dumps(body, JSON_COMPACT);
                 if (!text)
                         return -ENOMEM;
         }
-        curl_easy_setopt(client->curl, CURLOPT_ERRORBUFFER, reason);
-        curl_easy_setopt(client->curl, CURLOPT_WRITEDATA, &answer);
-        if (curl_easy_setopt(client->curl, CURLOPT_URL, url) != CURLE_OK ||
-                curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK)
-                return -ENOMEM;
-        if (text)
-                curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, text);
-        else
-                curl_easy_setopt(client->curl, CURLOPT_HTTPGET, 1L);
-
-        code = curl_easy_perform(client->curl);
-        /* They point into this frame. */
-        curl_easy_setopt(client->curl, CURLOPT_ERRORBUFFER, NULL);
-        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, NULL);
-        if (code != CURLE_OK)
-                return explain(client, code, &answer, reason, ret_message);
-        curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+        r = perform(client, method, path, parameters, text, &answer, &status, ret_message);
+        if (r < 0)
+                return r;
         return read_answer(client, status, &answer, ret, ret_message);
+}
+
+int client_text(struct client *client, const char *path, const struct client_parameter *parameters,
+        char **ret, char **ret_message)
+{
+        CLEANUP(answer) struct answer answer = {0};
+        CLEANUP(json) json_t *json = NULL;
+        long status = 0;
+        int r;
+
+        r = perform(client, "GET", path, parameters, NULL, &answer, &status, ret_message);
+        if (r < 0)
+                return r;
+        if (status != 200)
+                return read_answer(client, status, &answer, &json, ret_message);
+        if (!answer.bytes)
+                answer.bytes = strdup("");
+        if (!answer.bytes)
+                return -ENOMEM;
+        json_clean_lines(answer.bytes);
+        *ret = STEAL(answer.bytes);
+        return 0;
 }
 
 int client_list(struct client *client, const char *path, const char *key, const char *cluster,

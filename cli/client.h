@@ -48,6 +48,11 @@ int client_request(struct client *client, const char *method, const char *path,
         const struct client_parameter *parameters, const json_t *body, json_t **ret,
         char **ret_message);
 
+/* GET of what is text and no JSON; the caller frees *ret. Control characters but line ends are
+ * replaced. Errors as client_request. */
+int client_text(struct client *client, const char *path, const struct client_parameter *parameters,
+        char **ret, char **ret_message);
+
 /* Reads all pages of the list @key ("agents") into one array. Errors as client_request. */
 int client_list(struct client *client, const char *path, const char *key, const char *cluster,
         json_t **ret, char **ret_message);

@@ -20,6 +20,7 @@ static const struct command *const commands[] = {
         &command_ratio,
         &command_top,
         &command_plan,
+        &command_export,
         NULL,
 };
 

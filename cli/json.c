@@ -63,6 +63,17 @@ static int clean_text(json_t *json)
         return json_string_set(json, text) < 0 ? -ENOMEM : 0;
 }
 
+void json_clean_lines(char *text)
+{
+        for (unsigned char *p = (unsigned char *)text; *p; p++) {
+                if (*p == '\n' || *p == '\r' || !is_control(p))
+                        continue;
+                if (*p == 0xc2)
+                        *p++ = '?';
+                *p = '?';
+        }
+}
+
 /* jansson bounds the depth to 2048. Keys are ours to look up, never printed. */
 int json_clean(json_t *json)
 {

@@ -18,3 +18,5 @@ const char *json_text_at(const json_t *array, size_t index);
 /* Replaces the control characters in all texts of @json, because they end on a terminal. -ENOMEM.
  */
 int json_clean(json_t *json);
+/* The same in a text of lines, whose ends stay. */
+void json_clean_lines(char *text);
