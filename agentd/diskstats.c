@@ -457,7 +457,8 @@ int diskstats_read(struct diskstats *layout, const char *text, size_t size)
                 struct diskstats_line *line = &layout->lines[i];
                 const char *begin = p, *same = before;
 
-                before += before ? line->size : 0;
+                if (before)
+                        before += line->size;
                 if (same && (size_t)(end - p) >= line->size && memcmp(p, same, line->size) == 0) {
                         p += line->size;
                         continue;
