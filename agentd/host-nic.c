@@ -53,6 +53,17 @@ static uint32_t index_read(const struct host_nics *nics, const char *name)
         return (uint32_t)strtoul(text, NULL, 10);
 }
 
+/* -1 while the link is down; it cannot be read for what has no link. */
+static uint64_t speed_read(const struct host_nics *nics, const char *name)
+{
+        char path[PATH_MAX], text[16];
+
+        snprintf(path, sizeof(path), "%s/sys/class/net/%s/speed", nics->root, name);
+        if (text_file_read(AT_FDCWD, path, text, sizeof(text)) <= 0 || *text == '-')
+                return 0;
+        return strtoul(text, NULL, 10);
+}
+
 /* "  eth0: 238065206 6668 ..."; 1 for a line that is no interface or not of interest. */
 static int line_parse(const char *line, struct host_nic *ret)
 {
@@ -91,9 +102,12 @@ static bool nic_take(const struct host_nics *nics, struct host_nic *known, struc
         if (same && !restarted) {
                 nic->index = known->index;
                 nic->restarts = known->restarts;
+                nic->speed = known->speed;
         } else {
                 nic->index = index_read(nics, nic->name);
         }
+        if (nic->speed == 0)
+                nic->speed = speed_read(nics, nic->name);
         if (restarted)
                 nic->restarts = known->restarts + (nic->index == known->index);
         if (same)

@@ -20,6 +20,7 @@ struct host_nic {
         uint32_t restarts; /* some drivers begin at zero again */
         uint32_t present, broken, broken_told; /* bit i: values[i] */
         uint64_t values[HOST_NIC_METRICS];
+        uint64_t speed; /* Mbit/s; 0 while the link is down, and for what has none */
 };
 
 struct host_nics;

@@ -53,7 +53,7 @@ static void entity_add(struct source *source, const struct block_entity *entity,
 static int layout_allocate(struct source *source)
 {
         size_t n_entities = 1 + source->n_nics + source->n_processes;
-        size_t n_columns = HOST_METRICS + source->n_nics * HOST_NIC_METRICS +
+        size_t n_columns = HOST_METRICS + source->n_nics * (HOST_NIC_METRICS + 1) +
                            source->n_processes * HOST_PROCESS_METRICS;
         void *memory;
 
@@ -90,6 +90,9 @@ static int layout_build(struct source *source)
                                 .identity = "",
                                 .instance = nic->index | (uint64_t)nic->restarts << 32},
                         METRIC_NIC_RX_BYTES, nic->present);
+                if (nic->present)
+                        source->columns[source->n_columns++] = (struct block_column){
+                                .entity = source->n_entities - 1, .metric = METRIC_NIC_SPEED};
         }
         for (size_t i = 0; i < source->n_processes; i++) {
                 const struct host_process *process = &source->process[i];
@@ -117,8 +120,11 @@ static void row_make(struct source *source)
 {
         uint64_t *to = values_add(source->row, source->host.value, source->host.present);
 
-        for (size_t i = 0; i < source->n_nics; i++)
+        for (size_t i = 0; i < source->n_nics; i++) {
                 to = values_add(to, source->nic[i].values, source->nic[i].present);
+                if (source->nic[i].present)
+                        *to++ = source->nic[i].speed;
+        }
         for (size_t i = 0; i < source->n_processes; i++)
                 to = values_add(to, source->process[i].values, source->process[i].present);
 }

@@ -6,49 +6,94 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agentd/perf-faults.h"
 #include "agentd/perf.h"
+#include "agentd/host-sched.h"
+#include "lib/clock.h"
 #include "lib/log.h"
 
+/* What the kernel tells of the process stands behind what the OSD tells of itself. */
+static const uint16_t process_metrics[] = {METRIC_OSD_RUN_TIME, METRIC_OSD_WAIT_TIME};
+#define PROCESS_METRICS (sizeof(process_metrics) / sizeof(process_metrics[0]))
+
+struct shared {
+        struct perf *perf;
+        size_t n_perf;
+        uint16_t metrics[PERF_METRICS_MAX + PROCESS_METRICS];
+};
+
 struct memory {
+        struct host_sched sched;
         struct perf_places places;
-        bool left_out[PERF_METRICS_MAX]; /* its release counts these wrongly */
+        bool left_out[PERF_METRICS_MAX + PROCESS_METRICS]; /* its release counts these wrongly */
 };
 
 static int reader_open(void **ret_shared, const uint16_t **ret_metrics, size_t *ret_n_metrics)
 {
-        struct perf *perf;
+        struct shared *shared = calloc(1, sizeof(*shared));
+        const uint16_t *metrics;
         int r;
 
-        r = perf_new(&perf);
-        if (r < 0)
+        if (!shared)
+                return -ENOMEM;
+        r = perf_new(&shared->perf);
+        if (r < 0) {
+                free(shared);
                 return r;
-        *ret_metrics = perf_get_metrics(perf, ret_n_metrics);
-        *ret_shared = perf;
+        }
+        metrics = perf_get_metrics(shared->perf, &shared->n_perf);
+        memcpy(shared->metrics, metrics, shared->n_perf * sizeof(*metrics));
+        memcpy(shared->metrics + shared->n_perf, process_metrics, sizeof(process_metrics));
+        *ret_metrics = shared->metrics;
+        *ret_n_metrics = shared->n_perf + PROCESS_METRICS;
+        *ret_shared = shared;
         return 0;
 }
 
-static void reader_close(void *shared)
+static void reader_close(void *userdata)
 {
-        perf_free(shared);
+        struct shared *shared = userdata;
+
+        if (!shared)
+                return;
+        perf_free(shared->perf);
+        free(shared);
+}
+
+/* Nothing where the process is not to be seen: another PID namespace. */
+static void process_read(const struct osd_context *context, const struct osd *osd,
+        uint64_t *ret_values, bool *ret_present)
+{
+        struct memory *memory = osd->memory;
+
+        if (osd->pid > 0)
+                host_sched_read(
+                        context->root, (uint32_t)osd->pid, clock_monotonic_us(), &memory->sched);
+        ret_values[0] = memory->sched.run_ns;
+        ret_values[1] = memory->sched.wait_ns;
+        for (size_t i = 0; i < PROCESS_METRICS; i++)
+                ret_present[i] = memory->sched.run_ns > 0;
 }
 
 static int reader_read(const struct osd_context *context, struct osd *osd, const char *text,
         size_t size, uint64_t *ret_values, bool *ret_present)
 {
+        const struct shared *shared = context->shared;
         struct memory *memory = osd->memory;
         struct perf_values values;
         int r;
 
-        r = perf_parse_again(context->shared, text, size, &memory->places, &values);
+        r = perf_parse_again(shared->perf, text, size, &memory->places, &values);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < context->n_metrics; i++) {
+        for (size_t i = 0; i < shared->n_perf; i++) {
                 ret_values[i] = values.value[i];
                 ret_present[i] = values.present[i] && !memory->left_out[i];
         }
+        process_read(context, osd, ret_values + shared->n_perf, ret_present + shared->n_perf);
         return 0;
 }
 
@@ -88,11 +133,12 @@ static void faults_note(const struct osd_context *context, struct osd *osd)
 
 static void absence_report(const struct osd_context *context, const struct osd *osd)
 {
+        const struct shared *shared = context->shared;
         const struct memory *memory = osd->memory;
         size_t length = 0;
         char text[400];
 
-        for (size_t i = 0; i < context->n_metrics; i++) {
+        for (size_t i = 0; i < shared->n_perf; i++) {
                 const char *name = metric_get(context->metrics[i])->name;
 
                 if (!osd->present[i] && !memory->left_out[i] &&

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "agentd/host-sched.h"
 #include "node-fixture.h"
 
 static void the_captured_node_is_read(void **state)
@@ -37,6 +38,7 @@ static void the_captured_node_is_read(void **state)
                 "    lo: 93952065   45411    0    0    0     0          0         0 93952065   "
                 "45411    0    0    0     0       0          0\n"
                 "  eth0:238065206 6668 1 2 3 4 5 6 226593 3068 7 8 9 10 11 12\n");
+        file_write(root, "sys/class/net/eth0/speed", "25000\n");
         source = source_of(root);
         assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
         assert_int_equal(value(&sample, "host", METRIC_HOST_CPU_USER), 120);
@@ -56,6 +58,7 @@ static void the_captured_node_is_read(void **state)
         assert_int_equal(value(&sample, "eth0", METRIC_NIC_TX_BYTES), 226593);
         assert_int_equal(value(&sample, "eth0", METRIC_NIC_TX_PACKETS), 3068);
         assert_int_equal(value(&sample, "eth0", METRIC_NIC_TX_DROPPED), 8);
+        assert_int_equal(value(&sample, "eth0", METRIC_NIC_SPEED), 25000);
         source_host.close(source);
         node_remove(root);
 }
@@ -81,6 +84,48 @@ static void osd_processes_are_known_by_their_id(void **state)
         assert_int_equal(entity(&sample, "osd.0")->instance, 33881);
         assert_non_null(entity(&sample, "osd.1"));
         source_host.close(source);
+        node_remove(root);
+}
+
+static void thread_write(const char *root, const char *thread, const char *schedstat)
+{
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s/proc/5845/task", root);
+        mkdir(path, 0755);
+        snprintf(path, sizeof(path), "%s/proc/5845/task/%s", root, thread);
+        mkdir(path, 0755);
+        snprintf(path, sizeof(path), "proc/5845/task/%s/schedstat", thread);
+        file_write(root, path, schedstat);
+}
+
+static void the_wait_for_a_cpu_is_summed_over_threads_and_outlives_them(void **state)
+{
+        const uint64_t later_us = HOST_SCHED_INTERVAL_US;
+        struct host_sched sched = {0};
+        char root[64], path[128];
+
+        (void)state;
+        node_copy(root);
+        thread_write(root, "5845", "100 7 3\n");
+        thread_write(root, "5850", "1000 20 3\n");
+        host_sched_read(root, 5845, 1, &sched);
+        assert_int_equal(sched.run_ns, 1100);
+        assert_int_equal(sched.wait_ns, 27);
+        thread_write(root, "5850", "1500 320 3\n");
+        host_sched_read(root, 5845, later_us, &sched);
+        assert_int_equal(sched.run_ns, 1100); /* read a moment ago */
+        host_sched_read(root, 5845, later_us + 1, &sched);
+        assert_int_equal(sched.run_ns, 1600);
+        assert_int_equal(sched.wait_ns, 327);
+        snprintf(path, sizeof(path), "%s/proc/5845/task/5850/schedstat", root);
+        assert_int_equal(unlink(path), 0);
+        host_sched_read(root, 5845, 2 * later_us + 1, &sched);
+        assert_int_equal(sched.wait_ns, 327);
+        thread_write(root, "5845", "150 17 4\n");
+        host_sched_read(root, 5845, 3 * later_us + 1, &sched);
+        assert_int_equal(sched.run_ns, 1650);
+        assert_int_equal(sched.wait_ns, 337);
         node_remove(root);
 }
 
@@ -268,6 +313,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_captured_node_is_read),
                 cmocka_unit_test(osd_processes_are_known_by_their_id),
+                cmocka_unit_test(the_wait_for_a_cpu_is_summed_over_threads_and_outlives_them),
                 cmocka_unit_test(the_id_stands_in_several_forms_of_command_lines),
                 cmocka_unit_test(two_osds_of_one_name_are_told_apart),
                 cmocka_unit_test(a_kernel_without_pressure_has_no_such_columns),

@@ -1,6 +1,8 @@
 /* Who the OSDs of a node are, and their counters. What hostile ones do is in test-osd-fault.c. */
 #include "osd-fixture.h"
 
+#define PROCESS_COLUMNS 2u /* beside the counters: what the kernel tells of the process */
+
 static void an_osd_is_known_by_what_it_says_itself(void **state)
 {
         char fsid[ID_TEXT_MAX];
@@ -14,7 +16,7 @@ static void an_osd_is_known_by_what_it_says_itself(void **state)
         node_open(&node, NULL);
         assert_int_equal(collect(&node), 0);
         assert_int_equal(node.sample.n_entities, 1);
-        assert_int_equal(node.sample.n_columns, 3);
+        assert_int_equal(node.sample.n_columns, 3 + PROCESS_COLUMNS);
         assert_int_equal(node.sample.failures, 0);
         assert_string_equal(node.sample.entities[0].name, "osd.3");
         assert_string_equal(node.sample.entities[0].identity, fake.fsid);
@@ -147,7 +149,7 @@ static void counters_that_a_release_lacks_have_no_column(void **state)
         assert_int_equal(node.n_lines, 1);
         assert_non_null(
                 strstr(node.lines, "osd.0: Ceph 16.2.15 has no counter for op_r_out_bytes"));
-        assert_int_equal(node.sample.n_columns, 3);
+        assert_int_equal(node.sample.n_columns, 3 + PROCESS_COLUMNS);
         fake_stop(&fake);
         node_stop(&node);
 }
@@ -202,7 +204,7 @@ static void two_clusters_on_one_host_keep_their_osd_0_apart(void **state)
         assert_int_equal(collect(&node), 0);
         assert_int_equal(node.sample.failures, 0);
         assert_int_equal(node.sample.n_entities, 2);
-        assert_int_equal(node.sample.n_columns, 6);
+        assert_int_equal(node.sample.n_columns, 6 + 2 * PROCESS_COLUMNS);
         for (unsigned i = 0; i < 2; i++) {
                 const struct block_entity *entity = &node.sample.entities[i];
                 unsigned which = strcmp(id_format(&entity->cluster, text), CLUSTER) == 0 ? 0 : 1;
@@ -235,7 +237,7 @@ static void what_a_release_counts_wrongly_has_no_column_and_one_line(void **stat
                 node_open(&node, NULL);
                 assert_int_equal(collect(&node), 0);
                 assert_int_equal(collect(&node), 0);
-                assert_int_equal(node.sample.n_columns, 1 + i);
+                assert_int_equal(node.sample.n_columns, 1 + i + PROCESS_COLUMNS);
                 assert_int_equal(
                         value(&node, "osd.0", METRIC_BLUESTORE_BUFFER_HIT_BYTES), i == 0 ? -1 : 5);
                 assert_int_equal(
