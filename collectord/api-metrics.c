@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "lib/log.h"
+#include "collectord/finding-metrics.h"
 #include "collectord/layer-metrics.h"
 #include "collectord/metrics.h"
 
@@ -29,6 +30,9 @@ static int write_metrics(struct store_reader *reader, const struct api_request *
         r = layer_metrics_write(reader, request->now_us, out);
         if (r < 0)
                 log_debug("no layer metrics: error %d", -r);
+        r = finding_metrics_write(reader, request->now_us, out);
+        if (r < 0)
+                log_debug("no metrics of findings: error %d", -r);
         fputs("# EOF\n", out);
         return 0;
 }

@@ -23,6 +23,8 @@ struct collector_config {
         uint64_t idle_timeout_us;
         uint64_t query_timeout_us;
         uint64_t query_threads;
+        uint64_t verdict_interval_us; /* 0: never */
+        uint64_t verdict_window_us;
         char *certificate; /* paths; "" for none */
         char *key;
         char *tokens;

@@ -34,6 +34,10 @@
         ROW(queries_late, COUNTER, "Queries over their time budget")                               \
         ROW(rotten_blocks, COUNTER, "Times that a query left out a block damaged on the disk")     \
         ROW(queries_refused, COUNTER, "Requests refused because the workers' queue was full")      \
+        ROW(evaluations, COUNTER, "Times that the clusters were judged")                           \
+        ROW(evaluations_skipped, COUNTER,                                                          \
+                "Times that they were not, because the workers were busy")                         \
+        ROW(evaluation_failures, COUNTER, "Evaluations that failed")                               \
         ROW(bodies_too_large, COUNTER, "Requests refused for the size of their body")              \
         ROW(bodies_refused, COUNTER, "Requests refused because too much memory held bodies")       \
         ROW(requests_cut, COUNTER, "Connections cut because they were too slow")                   \

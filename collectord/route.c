@@ -32,6 +32,8 @@ static const struct route routes[] = {
         {"GET", "/api/v1/export",
                 "what format " PAGE " " WINDOW " " CURVE " direction upper lower measure", READERS,
                 ROUTE_READ, api_export},
+        {"GET", "/api/v1/findings", PAGE " cluster from to open", READERS, ROUTE_READ,
+                api_findings},
         {"GET", "/metrics", "", READERS, ROUTE_READ, api_metrics},
         {"GET", "/api/v1/openapi.json", "", ANYBODY, ROUTE_OPENAPI, NULL},
         {"GET", "/", NULL, ANYBODY, ROUTE_FILE, NULL},

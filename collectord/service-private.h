@@ -2,6 +2,7 @@
 /* What service.c (its life) and exchange.c (the way of a request) share. */
 
 #include "collectord/auth.h"
+#include "collectord/judge.h"
 #include "collectord/roll.h"
 #include "collectord/service.h"
 #include "collectord/upkeep.h"
@@ -20,6 +21,7 @@ struct service {
         struct plan_list *plans;
         struct election *election;
         struct roll *roll;
+        struct judge *judge;
         sd_event_source *query_source, *check_source, *commit_source, *retain_source;
         struct exchange *changes, **changes_end; /* checked, waiting for the commit */
         size_t n_changes;

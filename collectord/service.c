@@ -17,6 +17,7 @@
 #define RETAIN_BLOCKS 200u       /* a step: a few milliseconds */
 #define RETAIN_PAUSE_US 100000ull
 #define RETAIN_INTERVAL_US 60000000ull
+#define JUDGE_TIMEOUT_US 10000000ull /* a large cluster may take longer than a user waits */
 #define DAY_US (INT64_C(86400) * 1000000)
 #define TIMER_ACCURACY_US 1000ull
 
@@ -288,6 +289,28 @@ static int start_workers(struct service *service)
                 1, (void *const *)&service->check_reader, CHECKS_WAITING_MAX, 0, &service->checks);
 }
 
+static int start_judge(struct service *service, sd_event *event)
+{
+        struct judge_options options = {
+                .event = event,
+                .workers = service->queries,
+                .store = service->store,
+                .metrics = &service->metrics,
+                .interval_us = service->config->verdict_interval_us,
+                .window_us = service->config->verdict_window_us,
+                .timeout_us = JUDGE_TIMEOUT_US,
+        };
+        CLEANUP(store_reader) struct store_reader *reader = NULL;
+        int r;
+
+        /* The workers have the others by now. */
+        r = store_reader_open(service->config->store_folder, &reader);
+        if (r < 0)
+                return r;
+        options.reader = reader;
+        return judge_new(&options, &service->judge);
+}
+
 int service_new(sd_event *event, const struct collector_config *config, struct service **ret,
         char **ret_message)
 {
@@ -324,6 +347,9 @@ int service_new(sd_event *event, const struct collector_config *config, struct s
         r = add_sources(service, event);
         if (r < 0)
                 return r;
+        r = start_judge(service, event);
+        if (r < 0)
+                return r;
         *ret = STEAL(service);
         return 0;
 }
@@ -339,6 +365,7 @@ struct service *service_free(struct service *service)
         workers_free(service->queries);
         workers_free(service->checks);
         upkeep_free(service->upkeep);
+        judge_free(service->judge);
         for (size_t i = 0; i < COLLECTOR_THREADS_MAX; i++)
                 store_reader_close(service->readers[i]);
         store_reader_close(service->check_reader);

@@ -55,6 +55,16 @@ static const char *const migrations[] = {
         "  PRIMARY KEY(tier, period)) WITHOUT ROWID;",
         /* 3. Totals: blocks up to totals_id have marked the slots that they touch. */
         "INSERT INTO meta VALUES ('totals_id', 0);",
+        /* 4. Findings, and the newest verdict of each cluster. end_us is null while one goes on. */
+        "CREATE TABLE finding(id INTEGER PRIMARY KEY AUTOINCREMENT, cluster BLOB NOT NULL,"
+        "  rule TEXT NOT NULL, kind TEXT NOT NULL, entity TEXT NOT NULL, begin_us INTEGER NOT NULL,"
+        "  last_us INTEGER NOT NULL, end_us INTEGER, layer TEXT NOT NULL,"
+        "  bottleneck INTEGER NOT NULL, share REAL NOT NULL, sentence TEXT NOT NULL,"
+        "  advice TEXT NOT NULL, curves TEXT NOT NULL,"
+        "  UNIQUE(cluster, rule, kind, entity, begin_us));"
+        "CREATE INDEX finding_end ON finding(end_us);"
+        "CREATE TABLE verdict(cluster BLOB PRIMARY KEY, time_us INTEGER NOT NULL,"
+        "  json TEXT NOT NULL) WITHOUT ROWID;",
 };
 /* clang-format on */
 #define SCHEMA_VERSION ((int)(sizeof(migrations) / sizeof(migrations[0])))

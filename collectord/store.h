@@ -234,3 +234,40 @@ int store_read_plans(struct store_reader *reader, store_plan_function function, 
 
 /* Bytes of all files of the store. */
 int store_read_size(struct store_reader *reader, uint64_t *ret_bytes);
+
+/* ---- findings: collectord/store-finding.c ---- */
+
+/* Named by cluster, rule, kind, entity and begin. Texts are never NULL. */
+struct store_finding {
+        int64_t id; /* grows with the begin; reading only */
+        struct id cluster;
+        const char *rule, *layer, *kind, *entity;
+        const char *sentence, *advice;
+        const char *curves;                /* a JSON array of paths */
+        int64_t begin_us, last_us, end_us; /* end 0: it goes on */
+        bool bottleneck;                   /* it was the verdict at some time */
+        double share;
+};
+/* Adds it, or overwrites the one of this name. */
+int store_put_finding(struct store *store, const struct store_finding *finding);
+/* The newest verdict of a cluster takes the place of the one before. */
+int store_put_verdict(
+        struct store *store, const struct id *cluster, int64_t time_us, const char *json);
+/* Removes at most @limit findings that ended before @before_us, or beyond the newest @keep. */
+int store_retain_findings(struct store *store, int64_t before_us, uint32_t keep, uint32_t limit);
+
+struct store_finding_filter {
+        const struct id *cluster; /* NULL: all */
+        int64_t from_us, to_us;   /* findings that were there at some time between them */
+        bool open;                /* only those that go on */
+        int64_t before_id;        /* the page after this id; 0: the first */
+        uint32_t limit;
+};
+/* The newest first; texts are valid during the call. */
+typedef int (*store_finding_function)(void *userdata, const struct store_finding *finding);
+int store_read_findings(struct store_reader *reader, const struct store_finding_filter *filter,
+        store_finding_function function, void *userdata);
+typedef int (*store_verdict_function)(
+        void *userdata, const struct id *cluster, int64_t time_us, const char *json);
+int store_read_verdicts(
+        struct store_reader *reader, store_verdict_function function, void *userdata);
