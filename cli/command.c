@@ -16,6 +16,7 @@
 
 static const struct command *const commands[] = {
         &command_status,
+        &command_findings,
         &command_ladder,
         &command_ratio,
         &command_top,

@@ -31,6 +31,7 @@ enum option_id {
         OPTION_HOST,
         OPTION_TOP,
         OPTION_ALL,
+        OPTION_ENDED,
         OPTION_MAX_AGE,
         OPTION_INTERVAL,
         OPTION_COUNT,
