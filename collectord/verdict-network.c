@@ -134,7 +134,7 @@ void verdict_low_concurrency(struct verdict_bench *bench)
         double busiest = 0;
         struct verdict_finding *finding;
 
-        if (verdict_has(bench, VERDICT_RANK_SATURATED) || !(operations > 0) ||
+        if (verdict_has(bench, VERDICT_RANK_SATURATED) || !(operations >= 1) ||
                 !(bench->in_flight < limit) ||
                 (!(operations >= CLIENT_OPERATIONS) && !(client_bytes(bench) >= CLIENT_BYTES)))
                 return;

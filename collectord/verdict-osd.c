@@ -12,9 +12,10 @@
 #define WAIT_SHARE 0.2       /* waiting threads for each operation in flight */
 #define IN_FLIGHT_MIN 0.5    /* below, waits of a few threads say nothing about operations */
 #define HOST_BUSY 0.95
-#define HOST_OSD_SHARE 0.5     /* of its CPUs */
-#define HOST_DEVICE_SHARE 0.25 /* above, devices have their part in it */
-#define UNEVEN 1.5             /* times the median */
+#define HOST_OSD_SHARE 0.5    /* of its CPUs */
+#define CPU_DEVICE_SHARE 0.25 /* of the object store's time; above, devices have their part in it  \
+                               */
+#define UNEVEN 1.5            /* times the median */
 
 /* ---- background ---- */
 
@@ -113,7 +114,7 @@ static bool is_starved(const struct verdict_bench *bench, size_t index)
 
         return osd->wait_ratio >= WAIT_RATIO && osd->in_flight >= IN_FLIGHT_MIN &&
                osd->waiting >= WAIT_SHARE * osd->in_flight &&
-               !(osd->device_share >= VERDICT_DEVICE_SHARE);
+               !(osd->device_share >= CPU_DEVICE_SHARE);
 }
 
 static double used(const struct verdict_bench *bench, size_t index)
@@ -216,7 +217,7 @@ void verdict_host_cpu(struct verdict_bench *bench)
 
                 if (!(host->busy + (isnan(host->steal) ? 0 : host->steal) >= HOST_BUSY) ||
                         !(host->osd_run >= HOST_OSD_SHARE) ||
-                        !(host_device_share(bench, host->name) < HOST_DEVICE_SHARE))
+                        !(host_device_share(bench, host->name) < CPU_DEVICE_SHARE))
                         continue;
                 finding = verdict_add(bench, VERDICT_HOST, host->name, host->osd_run,
                         "The %.0f CPUs of %s are busy %.0f %% of the time, its OSDs take %.0f %% "
