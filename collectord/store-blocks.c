@@ -171,8 +171,11 @@ static int find_parts(struct store_reader *reader, const struct range *range)
         if (reach_us > LOOK_BACK_MAX_US)
                 reach_us = LOOK_BACK_MAX_US;
         from_us = subtract(range->from_us, reach_us);
-        if (from_us < range->first_us)
-                from_us = range->first_us;
+        /* A part stands where its slots begin, up to a span before its rows. */
+        if (from_us < subtract(range->first_us, range->span_us))
+                from_us = subtract(range->first_us, range->span_us);
+        if (from_us < 0)
+                from_us = 0;
         if (to_us > range->sealed_us)
                 to_us = range->sealed_us;
         for (int64_t slot = sealed_slot(SEALED_HOUR, from_us);

@@ -375,7 +375,7 @@ int sealed_add(struct sealed_file *file, int64_t slot, int64_t stream, const str
 {
         CLEANUP(store_reset) sqlite3_stmt *add = file->statements[SEALED_ADD];
         CLEANUP(store_reset) sqlite3_stmt *count = file->statements[SEALED_COUNT];
-        int64_t id;
+        int64_t id = 0;
         int r;
 
         assert(stream > 0 && stream < SEALED_STREAMS_MAX);

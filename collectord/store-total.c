@@ -154,26 +154,42 @@ static int put_slot(struct store_keeper *keeper, enum sealed_tier tier, int64_t 
         return r;
 }
 
-int store_keeper_put_totals(struct store_keeper *keeper, const struct store_total_slot *slot,
-        const struct store_total *list, size_t n, struct store_step **ret)
+static int clean_slot(struct store_step *step, const struct store_total_slot *slot, bool filled)
 {
-        CLEANUP(store_step) struct store_step *step = calloc(1, sizeof(*step));
         enum sealed_tier tier = SEALED_TOTAL + slot->tier;
         int r;
 
-        if (!step)
-                return -ENOMEM;
-        r = put_slot(keeper, tier, sealed_slot(tier, slot->from_us), list, n);
-        if (r == 0)
-                r = keeper_grow(
-                        &step->clean, &step->clean_allocated, step->n_clean, sizeof(*step->clean));
+        r = keeper_grow(&step->clean, &step->clean_allocated, step->n_clean, sizeof(*step->clean));
         if (r < 0)
                 return r;
         step->clean[step->n_clean++] = (struct store_dirty){
                 tier, sealed_slot(tier, slot->from_us), slot->source, slot->version};
-        if (n > 0 && tier + 1 < SEALED_KINDS)
-                r = keeper_add_dirty(
-                        step, tier + 1, sealed_slot(tier + 1, slot->from_us), slot->source);
+        if (!filled || tier + 1 == SEALED_KINDS)
+                return 0;
+        return keeper_add_dirty(step, tier + 1, sealed_slot(tier + 1, slot->from_us), slot->source);
+}
+
+int store_keeper_put_totals(struct store_keeper *keeper, const struct store_total_slot *slots,
+        size_t n_slots, const struct store_total *list, size_t n, struct store_step **ret)
+{
+        CLEANUP(store_step) struct store_step *step = calloc(1, sizeof(*step));
+        int r = 0;
+
+        if (!step)
+                return -ENOMEM;
+        for (size_t i = 0; i < n_slots && r == 0; i++) {
+                enum sealed_tier tier = SEALED_TOTAL + slots[i].tier;
+                size_t begin = 0, end;
+
+                while (begin < n && list[begin].first_us < slots[i].from_us)
+                        begin++;
+                for (end = begin; end < n && list[end].first_us < slots[i].to_us;)
+                        end++;
+                r = put_slot(keeper, tier, sealed_slot(tier, slots[i].from_us), list + begin,
+                        end - begin);
+                if (r == 0)
+                        r = clean_slot(step, &slots[i], end > begin);
+        }
         if (r < 0)
                 return r;
         *ret = STEAL(step);

@@ -150,10 +150,11 @@ struct store_total_slot {
 /* Marked slots, the newest first; *ret_n of at most @max. */
 int store_keeper_total_slots(struct store_keeper *keeper, unsigned tier, size_t max,
         struct store_total_slot *ret, size_t *ret_n);
-/* Puts @list[n] into the slot, and removes what of the same cluster, source and by was there.
- * *ret: a step to follow, that takes the mark away unless it was set anew since. */
-int store_keeper_put_totals(struct store_keeper *keeper, const struct store_total_slot *slot,
-        const struct store_total *list, size_t n, struct store_step **ret);
+/* Puts @list[n] into those of @slots[n_slots], of one tier and source, in which they begin, and
+ * removes what of the same cluster, source and by was there; ordered by slot, then by these. *ret:
+ * a step to follow, that takes the marks away unless they were set anew since. */
+int store_keeper_put_totals(struct store_keeper *keeper, const struct store_total_slot *slots,
+        size_t n_slots, const struct store_total *list, size_t n, struct store_step **ret);
 
 /* ---- reading ---- */
 

@@ -10,7 +10,8 @@
 
 #define SLOTS_MAX 64u                 /* that are looked at in a step */
 #define PATIENCE_US INT64_C(30000000) /* for agents that have not delivered */
-#define LISTS_MAX 1024u               /* blocks of one slot */
+#define RUN_MAX 16u                   /* slots that are made of one reading of the blocks */
+#define LISTS_MAX 4096u               /* blocks of one slot */
 
 struct total_maker {
         struct store_keeper *keeper;
@@ -163,6 +164,9 @@ static int add_block(struct total_maker *maker, const struct shape *shape, const
 
 /* ---- of the blocks ---- */
 
+#define N_GROUPS 3u
+static const enum query_by groups[N_GROUPS] = {QUERY_BY_CLUSTER, QUERY_BY_CLASS, QUERY_BY_HOST};
+
 /* Sixteenths, rounded so that sums over steps stay within one. */
 static uint64_t next_sixteenths(double *sum, double value)
 {
@@ -172,7 +176,9 @@ static uint64_t next_sixteenths(double *sum, double value)
         return (uint64_t)(round(*sum * TOTAL_SCALE) - before);
 }
 
-static void fill_values(const struct rung_table *table, uint32_t n_metrics, uint64_t *values)
+/* Windows @first to @last - 1. */
+static void fill_values(const struct rung_table *table, uint32_t first, uint32_t last,
+        uint32_t n_metrics, uint64_t *values)
 {
         uint32_t width = 2 * n_metrics + 3, n = table->windows.n;
         size_t row = (size_t)width * table->n_targets;
@@ -184,26 +190,31 @@ static void fill_values(const struct rung_table *table, uint32_t n_metrics, uint
                 for (uint32_t i = 0; i < n_metrics; i++) {
                         double sum = 0;
 
-                        for (uint32_t w = 0; w < n; w++) {
+                        for (uint32_t w = first; w < last; w++) {
                                 double value = target->sums[(size_t)i * n + w];
 
-                                to[w * row + i] = isnan(value) ? 0 : next_sixteenths(&sum, value);
-                                to[w * row + n_metrics + i] = target->given[(size_t)i * n + w];
+                                to[(w - first) * row + i] =
+                                        isnan(value) ? 0 : next_sixteenths(&sum, value);
+                                to[(w - first) * row + n_metrics + i] =
+                                        target->given[(size_t)i * n + w];
                         }
                 }
-                for (uint32_t w = 0; w < n; w++) {
-                        to[w * row + 2 * (size_t)n_metrics] = target->seen[w];
-                        to[w * row + 2 * (size_t)n_metrics + 1] = target->reset[w];
-                        to[w * row + 2 * (size_t)n_metrics + 2] = target->marks[w];
+                for (uint32_t w = first; w < last; w++) {
+                        uint64_t *others = to + (w - first) * row + 2 * (size_t)n_metrics;
+
+                        others[0] = target->seen[w];
+                        others[1] = target->reset[w];
+                        others[2] = target->marks[w];
                 }
         }
 }
 
+/* The windows of one slot. */
 static int make_block(struct total_maker *maker, const struct query_result *result,
-        const struct store_total *which)
+        const struct store_total *which, uint32_t first, uint32_t n)
 {
         const struct rung_table *table = result->table;
-        uint32_t n = table->windows.n, n_metrics = result->schema.n_columns;
+        uint32_t n_metrics = result->schema.n_columns;
         CLEANUP(mem) const char **names = calloc(table->n_targets + 1, sizeof(*names));
         int64_t times[60];
         struct shape shape = {
@@ -218,8 +229,8 @@ static int make_block(struct total_maker *maker, const struct query_result *resu
         for (uint32_t i = 0; i < table->n_targets; i++)
                 names[i] = result->targets[i].key;
         for (uint32_t w = 0; w < n; w++)
-                times[w] = table->windows.from_us + (int64_t)(w * table->windows.step_us);
-        fill_values(table, n_metrics, maker->values);
+                times[w] = table->windows.from_us + (int64_t)((first + w) * table->windows.step_us);
+        fill_values(table, first, first + n, n_metrics, maker->values);
         return add_block(maker, &shape, names, times, n);
 }
 
@@ -242,56 +253,77 @@ static uint64_t step_of(const struct query *query, uint32_t cluster, enum source
         return 60000000;
 }
 
+/* @slots[n], one after the other without a hole. */
 static int make_cluster(struct total_maker *maker, const struct query *query, uint32_t cluster,
-        const struct store_total_slot *slot)
+        const struct store_total_slot *slots, size_t n)
 {
-        static const enum query_by groups[] = {QUERY_BY_CLUSTER, QUERY_BY_CLASS, QUERY_BY_HOST};
+        struct query_result *results[N_GROUPS] = {0};
         struct rung_term terms[RUNG_COLUMNS_MAX];
         struct query_spec spec = {.cluster = cluster,
-                .source = slot->source,
+                .source = slots[0].source,
                 .terms = terms,
-                .n_terms = total_terms(slot->source, terms),
+                .n_terms = total_terms(slots[0].source, terms),
                 .exact = true,
                 .detailed = true};
+        uint32_t steps;
+        int r = 0;
 
-        spec.windows.from_us = slot->from_us;
-        spec.windows.step_us = step_of(query, cluster, slot->source);
-        spec.windows.n = (uint32_t)((uint64_t)STORE_TOTAL_SLOT_US / spec.windows.step_us);
-        for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-                CLEANUP(query_result) struct query_result *result = NULL;
-                struct store_total which = {.cluster = query->topology->clusters[cluster].fsid,
-                        .source = slot->source,
-                        .by = groups[i]};
-                int r;
-
+        spec.windows.from_us = slots[0].from_us;
+        spec.windows.step_us = step_of(query, cluster, slots[0].source);
+        steps = (uint32_t)((uint64_t)STORE_TOTAL_SLOT_US / spec.windows.step_us);
+        spec.windows.n = (uint32_t)n * steps;
+        for (size_t i = 0; i < N_GROUPS && r == 0; i++) {
                 spec.by = groups[i];
-                r = query_run(query, &spec, &result);
-                if (r == 0 && result->table->n_targets > 0)
-                        r = make_block(maker, result, &which);
-                if (r < 0)
-                        return r;
+                r = query_run(query, &spec, &results[i]);
         }
-        return 0;
+        for (size_t k = 0; k < n && r == 0; k++)
+                for (size_t i = 0; i < N_GROUPS && r == 0; i++) {
+                        struct store_total which = {
+                                .cluster = query->topology->clusters[cluster].fsid,
+                                .source = slots[0].source,
+                                .by = groups[i]};
+
+                        if (results[i]->table->n_targets > 0)
+                                r = make_block(
+                                        maker, results[i], &which, (uint32_t)k * steps, steps);
+                }
+        for (size_t i = 0; i < N_GROUPS; i++)
+                query_result_free(results[i]);
+        return r;
+}
+
+static int compare_totals(const void *a, const void *b)
+{
+        const struct store_total *x = a, *y = b;
+        int order = memcmp(x->cluster.bytes, y->cluster.bytes, sizeof(x->cluster.bytes));
+
+        if (x->first_us != y->first_us)
+                return x->first_us < y->first_us ? -1 : 1;
+        return order ? order : (x->by > y->by) - (x->by < y->by);
 }
 
 /* 1: made; 0: something has yet to come. */
-static int make_slot(struct total_maker *maker, int64_t now_us, const struct store_total_slot *slot)
+static int make_slots(
+        struct total_maker *maker, int64_t now_us, const struct store_total_slot *slots, size_t n)
 {
         CLEANUP(query) struct query *query = NULL;
+        int64_t to_us = slots[n - 1].to_us;
         int r;
 
         r = query_open(maker->reader, now_us, 0, &query);
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < query->topology->n_clusters; i++)
-                if (query_frontier(query, i, 1u << slot->source) < slot->to_us &&
-                        now_us < slot->to_us + PATIENCE_US)
+                if (query_frontier(query, i, 1u << slots[0].source) < to_us &&
+                        now_us < to_us + PATIENCE_US)
                         return 0;
         for (uint32_t i = 0; i < query->topology->n_clusters; i++) {
-                r = make_cluster(maker, query, i, slot);
+                r = make_cluster(maker, query, i, slots, n);
                 if (r < 0)
                         return r;
         }
+        if (maker->n > 0)
+                qsort(maker->list, maker->n, sizeof(*maker->list), compare_totals);
         return 1;
 }
 
@@ -367,14 +399,13 @@ static int compose_group(struct total_maker *maker, const struct store_total *wh
 static int compose_slot(
         struct total_maker *maker, int64_t now_us, const struct store_total_slot *slot)
 {
-        static const enum query_by groups[] = {QUERY_BY_CLUSTER, QUERY_BY_CLASS, QUERY_BY_HOST};
         static const uint64_t steps_us[] = {0, 60000000, 3600000000u};
         CLEANUP(query) struct query *query = NULL;
         int r;
 
         r = query_open(maker->reader, now_us, 0, &query);
         for (uint32_t i = 0; r == 0 && i < query->topology->n_clusters; i++)
-                for (size_t k = 0; k < sizeof(groups) / sizeof(groups[0]) && r == 0; k++) {
+                for (size_t k = 0; k < N_GROUPS && r == 0; k++) {
                         struct store_total which = {.cluster = query->topology->clusters[i].fsid,
                                 .source = slot->source,
                                 .by = groups[k]};
@@ -391,46 +422,70 @@ static int64_t age_of(const struct total_maker *maker, unsigned tier)
         return tier <= 1 ? maker->ages.raw_us : maker->ages.minute_us;
 }
 
-/* 1: the slot was made, or is too old to be; what is in it then stays as it is. */
-static int try_slot(struct total_maker *maker, int64_t now_us, const struct store_total_slot *slot)
+/* 1: the slots were made, or are too old to be; what is in those then stays as it is. */
+static int try_slots(
+        struct total_maker *maker, int64_t now_us, const struct store_total_slot *slots, size_t n)
 {
-        int64_t age_us = age_of(maker, slot->tier);
+        int64_t age_us = age_of(maker, slots[0].tier);
         int r;
 
-        if (age_us > 0 && slot->from_us < now_us - age_us)
+        if (age_us > 0 && slots[0].from_us < now_us - age_us)
                 return 1;
-        if (slot->to_us + (slot->tier > 0 ? PATIENCE_US : 0) > now_us)
+        if (slots[n - 1].to_us + (slots[0].tier > 0 ? PATIENCE_US : 0) > now_us)
                 return 0;
         r = store_reader_begin(maker->reader);
         if (r < 0)
                 return r;
-        r = slot->tier == 0 ? make_slot(maker, now_us, slot) : compose_slot(maker, now_us, slot);
+        r = slots[0].tier == 0 ? make_slots(maker, now_us, slots, n)
+                               : compose_slot(maker, now_us, slots);
         store_reader_end(maker->reader);
+        return r;
+}
+
+/* @slots[n] descend: those that follow the last of them from @from on, ascending in @ret. */
+static size_t take_run(const struct store_total_slot *slots, size_t n, size_t from,
+        struct store_total_slot ret[RUN_MAX])
+{
+        size_t count = 1, max = slots[from].tier == 0 ? RUN_MAX : 1;
+        struct store_total_slot run[RUN_MAX] = {slots[from]};
+
+        for (size_t i = from + 1; i < n && count < max; i++)
+                if (slots[i].source == slots[from].source &&
+                        slots[i].to_us == run[count - 1].from_us)
+                        run[count++] = slots[i];
+        for (size_t i = 0; i < count; i++)
+                ret[i] = run[count - 1 - i];
+        return count;
+}
+
+static int make_tier(
+        struct total_maker *maker, unsigned tier, int64_t now_us, struct store_step **ret)
+{
+        struct store_total_slot slots[SLOTS_MAX], run[RUN_MAX];
+        size_t n = 0;
+        int r;
+
+        r = store_keeper_total_slots(maker->keeper, tier, SLOTS_MAX, slots, &n);
+        for (size_t i = 0; i < n && r == 0; i++) {
+                size_t count = take_run(slots, n, i, run);
+
+                r = try_slots(maker, now_us, run, count);
+                if (r > 0) {
+                        r = store_keeper_put_totals(
+                                maker->keeper, run, count, maker->list, maker->n, ret);
+                        drop_list(maker);
+                        return r < 0 ? r : 1;
+                }
+                drop_list(maker);
+        }
         return r;
 }
 
 int total_maker_step(struct total_maker *maker, int64_t now_us, struct store_step **ret)
 {
-        struct store_total_slot slots[SLOTS_MAX];
-        size_t n = 0;
         int r = 0;
 
-        for (unsigned tier = 0; tier < STORE_TOTAL_TIERS; tier++) {
-                r = store_keeper_total_slots(maker->keeper, tier, SLOTS_MAX, slots, &n);
-                for (size_t i = 0; i < n && r == 0; i++) {
-                        r = try_slot(maker, now_us, &slots[i]);
-                        if (r > 0)
-                                r = store_keeper_put_totals(
-                                        maker->keeper, &slots[i], maker->list, maker->n, ret);
-                        else if (r == 0) {
-                                drop_list(maker);
-                                continue;
-                        }
-                        drop_list(maker);
-                        return r < 0 ? r : 1;
-                }
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        for (unsigned tier = 0; tier < STORE_TOTAL_TIERS && r == 0; tier++)
+                r = make_tier(maker, tier, now_us, ret);
+        return r;
 }

@@ -1,17 +1,21 @@
 /*
- * The store as a cluster of 3,000 devices fills and asks it. Made of the recorded trace, see
- * world.h; the files are made in a folder that goes again.
+ * The store as a cluster of 3,000 devices fills and asks it, how dense its files are, and what a
+ * year in it costs. Made of the recorded trace, see world.h; the files are made in a folder that
+ * goes again.
  *
- *     zcat diskstats-1s.txt.gz | bench-store [FOLDER]
+ *     bench-store diskstats-1s.txt [FOLDER [density | cluster | year]]
  */
 
 #include <errno.h>
 #include <ftw.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "collectord/query.h"
+#include "collectord/total.h"
 #include "lib/clock.h"
 #include "world.h"
 
@@ -43,6 +47,9 @@ static int compare_doubles(const void *a, const void *b)
         return (x > y) - (x < y);
 }
 
+/* A query that misses one would be quick. */
+static uint32_t devices_expected = HOSTS * DEVICES;
+
 static int ask(struct store_reader *reader, const char *entity, int64_t from_us, uint64_t step_us)
 {
         static const struct rung_term terms[] = {
@@ -71,7 +78,7 @@ static int ask(struct store_reader *reader, const char *entity, int64_t from_us,
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < STEPS; i++)
-                if (result->table->targets[0].seen[i] != (entity ? 1 : HOSTS * DEVICES))
+                if (result->table->targets[0].seen[i] != (entity ? 1 : devices_expected))
                         return -EBADMSG;
         return 0;
 }
@@ -114,72 +121,343 @@ static int fill_hour(struct world *world, struct store *store, uint64_t interval
         return 0;
 }
 
-static int measure_queries(
-        struct world *world, const char *folder, uint64_t interval, uint32_t rows)
+static int open_store(const char *folder, struct world *world, struct store **ret)
 {
-        CLEANUP(store) struct store *store = NULL;
-        CLEANUP(store_reader) struct store_reader *reader = NULL;
         CLEANUP(str) char *message = NULL;
-        char what[80];
         int r;
 
-        r = store_open(folder, &store, &message);
+        r = store_open(folder, ret, &message);
         if (r < 0) {
                 fprintf(stderr, "bench-store: %s\n", message);
                 return r;
         }
-        r = store_begin(store);
+        r = store_begin(*ret);
         if (r == 0)
-                r = world_put_facts(world, store, BEGIN);
+                r = world_put_facts(world, *ret, BEGIN);
+        return r == 0 ? store_commit(*ret) : r;
+}
+
+/* All that upkeep has to do at @now_us; *ret_longest_us of what the loop does for it at a time. */
+static int keep(const char *folder, const struct store_ages *ages, struct store *store,
+        int64_t now_us, uint64_t *ret_longest_us)
+{
+        CLEANUP(store_keeper) struct store_keeper *keeper = NULL;
+        CLEANUP(total_maker) struct total_maker *maker = NULL;
+        int r;
+
+        r = store_keeper_open(folder, ages, &keeper);
         if (r == 0)
-                r = store_commit(store);
+                r = total_maker_new(keeper, folder, ages, &maker);
+        while (r == 0) {
+                CLEANUP(store_step) struct store_step *step = NULL;
+
+                r = store_keeper_step(keeper, now_us, &step);
+                if (r == 0)
+                        r = total_maker_step(maker, now_us, &step);
+                if (r <= 0)
+                        break;
+                do {
+                        uint64_t begin_us = clock_monotonic_us(), us;
+
+                        r = store_follow(store, step);
+                        us = clock_monotonic_us() - begin_us;
+                        if (us > *ret_longest_us)
+                                *ret_longest_us = us;
+                } while (r > 0);
+        }
+        return r;
+}
+
+static int measure_queries(
+        struct world *world, const char *folder, uint64_t interval, uint32_t rows)
+{
+        static const struct store_ages ages = {0};
+        CLEANUP(store) struct store *store = NULL;
+        CLEANUP(store_reader) struct store_reader *reader = NULL;
+        uint64_t longest_us = 0;
+        char what[80];
+        int r;
+
+        r = open_store(folder, world, &store);
         if (r == 0)
                 r = fill_hour(world, store, interval * SECOND, rows);
+        if (r == 0)
+                r = keep(folder, &ages, store, BEGIN + 7200 * SECOND, &longest_us);
         if (r == 0)
                 r = store_reader_open(folder, &reader);
         if (r < 0)
                 return r;
         snprintf(what, sizeof(what), "one device, %us, 360 steps, p99", (unsigned)interval);
-        r = measure_query(reader, what, "node7/sdac", BEGIN, 10 * SECOND, RUNS, 1);
+        r = measure_query(reader, what, "node7/sdac", BEGIN, interval * SECOND, RUNS, 1);
         if (r < 0)
                 return r;
         snprintf(what, sizeof(what), "3,000 devices, %us, 360 steps, p99", (unsigned)interval);
-        return measure_query(reader, what, NULL, BEGIN, 10 * SECOND, 5, 25);
+        r = measure_query(reader, what, NULL, BEGIN, interval * SECOND, RUNS, 25);
+        print_row("longest slice of upkeep on the loop", (double)longest_us / 1e3, "ms", 0);
+        return r;
 }
 
-static int run(struct world *world, const char *folder)
+/* ---- density ---- */
+
+static uint64_t files_size(const char *folder, const char *prefix)
+{
+        char command[1024], text[64] = "";
+        FILE *pipe;
+
+        snprintf(command, sizeof(command), "cat %s/%s*.db | wc -c", folder, prefix);
+        pipe = popen(command, "r");
+        if (pipe) {
+                if (!fgets(text, sizeof(text), pipe))
+                        *text = '\0';
+                pclose(pipe);
+        }
+        return strtoull(text, NULL, 10);
+}
+
+/* A day of raw files, whole, over the values in them. */
+static int measure_density(FILE *trace, const char *folder, const char *what, bool all,
+        uint32_t n_hosts, uint32_t n_devices, uint64_t interval, uint32_t days, double goal)
+{
+        static const struct store_ages ages = {0};
+        CLEANUP(store) struct store *store = NULL;
+        int64_t length_us = (int64_t)(10 * interval) * SECOND,
+                end_us = BEGIN + days * 86400 * SECOND;
+        double values =
+                (double)days * 86400 / (double)interval * n_hosts * n_devices * WORLD_METRICS;
+        uint64_t longest_us = 0;
+        struct world world;
+        int r;
+
+        rewind(trace);
+        r = all ? world_open_all(&world, trace, n_hosts, n_devices)
+                : world_open(&world, trace, n_hosts, n_devices);
+        if (r == 0)
+                r = open_store(folder, &world, &store);
+        for (int64_t at_us = BEGIN; at_us < end_us && r == 0; at_us += length_us) {
+                r = store_begin(store);
+                for (uint32_t host = 0; host < n_hosts && r == 0; host++)
+                        r = world_put(&world, store, host, at_us, interval * SECOND, 10);
+                if (r == 0)
+                        r = store_commit(store);
+                if (r == 0 && (at_us - BEGIN) % (86400 * SECOND / 8) == 0)
+                        r = keep(folder, &ages, store, at_us, &longest_us);
+        }
+        if (r == 0)
+                r = keep(folder, &ages, store, end_us + 86400 * SECOND, &longest_us);
+        store = store_close(store);
+        world_done(&world);
+        if (r == 0)
+                print_row(what, (double)files_size(folder, "raw") / values, "B", goal);
+        return r;
+}
+
+/* ---- a year ---- */
+
+#define YEAR_HOSTS 4u
+#define YEAR_DEVICES 4u
+#define YEAR_DAYS 365
+#define DAY (86400 * SECOND)
+
+static const struct store_ages year_ages = {
+        .raw_us = 7 * DAY, .minute_us = 30 * DAY, .hour_us = 730 * DAY};
+
+static int fill_year(struct world *world, struct store *store, const char *folder)
+{
+        uint64_t longest_us = 0;
+        int r = 0;
+
+        for (int64_t at_us = BEGIN; at_us < BEGIN + YEAR_DAYS * DAY && r == 0;
+                at_us += 3600 * SECOND) {
+                r = store_begin(store);
+                for (uint32_t host = 0; host < world->n_hosts && r == 0; host++)
+                        r = world_put(world, store, host, at_us, 60 * SECOND, 60);
+                if (r == 0)
+                        r = store_commit(store);
+                if (r == 0 && (at_us - BEGIN) % (2 * DAY) == 0)
+                        r = keep(folder, &year_ages, store, at_us, &longest_us);
+        }
+        return r == 0 ? keep(folder, &year_ages, store, BEGIN + YEAR_DAYS * DAY, &longest_us) : r;
+}
+
+/* Acknowledgements: a block of a host and its commit, one after the other. */
+static int measure_acks(struct world *world, struct store *store, const char *what, int64_t from_us)
+{
+        double times[2000];
+        int r = 0;
+
+        for (uint32_t i = 0; i < 2000 && r == 0; i++) {
+                uint64_t begin_us = clock_monotonic_us();
+
+                r = store_begin(store);
+                if (r == 0)
+                        r = world_put(world, store, i % YEAR_HOSTS,
+                                from_us + i / YEAR_HOSTS * 60 * SECOND, 10 * SECOND, 6);
+                if (r == 0)
+                        r = store_commit(store);
+                times[i] = (double)(clock_monotonic_us() - begin_us) / 1e3;
+        }
+        if (r < 0)
+                return r;
+        qsort(times, 2000, sizeof(*times), compare_doubles);
+        print_row(what, times[1979], "ms", 0);
+        return 0;
+}
+
+struct upkeep_thread {
+        const char *folder;
+        atomic_bool stop;
+        int64_t now_us;
+        uint64_t steps;
+        int result;
+};
+
+/* Steps without end, each from the state that the one before left: none is followed. */
+static void *keep_busy(void *userdata)
+{
+        struct upkeep_thread *thread = userdata;
+        int r = 0;
+
+        while (!thread->stop && r >= 0) {
+                CLEANUP(store_keeper) struct store_keeper *keeper = NULL;
+                CLEANUP(store_step) struct store_step *step = NULL;
+                static const struct store_ages now = {0};
+
+                r = store_keeper_open(thread->folder, &now, &keeper);
+                if (r == 0)
+                        r = store_keeper_step(keeper, thread->now_us, &step);
+                thread->steps++;
+        }
+        thread->result = r;
+        return NULL;
+}
+
+static int measure_busy_acks(struct world *world, struct store *store, const char *folder)
+{
+        int64_t from_us = BEGIN + (YEAR_DAYS + 3) * DAY;
+        struct upkeep_thread thread = {.folder = folder, .now_us = from_us + 30 * DAY};
+        pthread_t id;
+        int r;
+
+        if (pthread_create(&id, NULL, keep_busy, &thread) != 0)
+                return -EAGAIN;
+        r = measure_acks(world, store, "acknowledgement beside a busy keeper, p99", from_us);
+        thread.stop = true;
+        pthread_join(id, NULL);
+        return r < 0 ? r : thread.result < 0 ? thread.result : 0;
+}
+
+static int measure_year(FILE *trace, const char *folder)
+{
+        CLEANUP(store) struct store *store = NULL;
+        CLEANUP(store_reader) struct store_reader *reader = NULL;
+        struct world world;
+        uint64_t begin_us;
+        int r;
+
+        rewind(trace);
+        r = world_open(&world, trace, YEAR_HOSTS, YEAR_DEVICES);
+        if (r == 0)
+                r = open_store(folder, &world, &store);
+        if (r == 0)
+                r = fill_year(&world, store, folder);
+        store = store_close(store);
+        begin_us = clock_monotonic_us();
+        if (r == 0)
+                r = open_store(folder, &world, &store);
+        if (r == 0)
+                r = store_reader_open(folder, &reader);
+        if (r == 0) {
+                print_row("opening", (double)(clock_monotonic_us() - begin_us) / 1e6, "s", 1);
+                devices_expected = YEAR_HOSTS * YEAR_DEVICES;
+                r = measure_query(reader, "cluster, the last 15 days, 360 hours, p99", NULL,
+                        BEGIN + (YEAR_DAYS - 16) * DAY, 3600 * SECOND, RUNS, 50);
+        }
+        if (r == 0)
+                r = measure_query(reader, "cluster, the whole year, 360 days, p99", NULL,
+                        BEGIN + 2 * DAY, DAY, RUNS, 0);
+        if (r == 0)
+                r = measure_query(reader, "one device, the whole year, 360 days, p99", "node1/sdab",
+                        BEGIN + 2 * DAY, DAY, RUNS, 0);
+        if (r == 0)
+                r = measure_acks(&world, store, "acknowledgement, p99", BEGIN + YEAR_DAYS * DAY);
+        if (r == 0)
+                r = measure_busy_acks(&world, store, folder);
+        world_done(&world);
+        return r;
+}
+
+static int measure_cluster(FILE *trace, const char *folder)
 {
         static const struct {
                 uint64_t interval;
                 uint32_t rows;
-        } fills[] = {{10, 6}, {10, 360}, {1, 10}, {1, 300}};
+        } fills[] = {{10, 6}, {1, 10}};
+        struct world world;
+        char path[512];
+        int r;
+
+        rewind(trace);
+        r = world_open(&world, trace, HOSTS, DEVICES);
+        for (size_t i = 0; i < sizeof(fills) / sizeof(fills[0]) && r == 0; i++) {
+                snprintf(path, sizeof(path), "%s/cluster-%zu", folder, i);
+                r = measure_queries(&world, path, fills[i].interval, fills[i].rows);
+        }
+        world_done(&world);
+        return r;
+}
+
+static int measure_densities(FILE *trace, const char *folder)
+{
+        static const struct {
+                const char *what;
+                bool all;
+                uint32_t n_hosts, n_devices, days;
+                uint64_t interval;
+                double goal;
+        } list[] = {
+                {"busy disk, 1 s, bytes a value", false, 40, 1, 1, 1, 0.45},
+                {"busy disk, 10 s, bytes a value", false, 100, 1, 2, 10, 1.1},
+                {"all ten devices, 1 s, bytes a value", true, 20, 10, 1, 1, 0.13},
+        };
+        char path[512];
+        int r = 0;
+
+        for (size_t i = 0; i < sizeof(list) / sizeof(list[0]) && r == 0; i++) {
+                snprintf(path, sizeof(path), "%s/density-%zu", folder, i);
+                r = measure_density(trace, path, list[i].what, list[i].all, list[i].n_hosts,
+                        list[i].n_devices, list[i].interval, list[i].days, list[i].goal);
+        }
+        return r;
+}
+
+static int run(FILE *trace, const char *folder, const char *part)
+{
         char path[512];
         int r = 0;
 
         printf("%-58s %9s %-5s %7s\n", "what", "measured", "", "goal");
-        for (size_t i = 0; i < sizeof(fills) / sizeof(fills[0]) && r == 0; i++) {
-                printf("blocks of %u rows\n", fills[i].rows);
-                snprintf(path, sizeof(path), "%s/%zu", folder, i);
-                r = measure_queries(world, path, fills[i].interval, fills[i].rows);
-        }
+        if (!part || strcmp(part, "density") == 0)
+                r = measure_densities(trace, folder);
+        if (r == 0 && (!part || strcmp(part, "cluster") == 0))
+                r = measure_cluster(trace, folder);
+        snprintf(path, sizeof(path), "%s/year", folder);
+        if (r == 0 && (!part || strcmp(part, "year") == 0))
+                r = measure_year(trace, path);
         return r;
 }
 
 int main(int argc, char **argv)
 {
+        CLEANUP(file) FILE *trace = argc > 1 ? fopen(argv[1], "r") : NULL;
         char folder[256];
-        struct world world;
         int r;
 
-        snprintf(folder, sizeof(folder), "%s/bench-store-XXXXXX", argc > 1 ? argv[1] : "/tmp");
-        if (!mkdtemp(folder)) {
-                perror(folder);
+        snprintf(folder, sizeof(folder), "%s/bench-store-XXXXXX", argc > 2 ? argv[2] : "/tmp");
+        if (!trace || !mkdtemp(folder)) {
+                fputs("usage: bench-store TRACE [FOLDER [density | cluster | year]]\n", stderr);
                 return EXIT_FAILURE;
         }
-        r = world_open(&world, stdin, HOSTS, DEVICES);
-        if (r == 0)
-                r = run(&world, folder);
-        world_done(&world);
+        r = run(trace, folder, argc > 3 ? argv[3] : NULL);
         nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
         if (r < 0)
                 fprintf(stderr, "bench-store: %s\n", strerror(-r));

@@ -9,35 +9,53 @@
 #define BUSY_DISK "vda"
 #define FSID "0b0e8d54-0000-4000-8000-000000000001"
 
-static int read_trace(struct world *world, FILE *file)
+static uint64_t *reading_of(const struct world *world, uint32_t trace, uint32_t reading)
 {
-        char line[512];
+        return world->trace[(size_t)trace * READINGS_MAX + reading];
+}
 
-        world->trace = calloc(READINGS_MAX, sizeof(*world->trace));
+/* Devices as the first reading has them, in its order. */
+static int read_trace(struct world *world, FILE *file, bool all)
+{
+        char names[WORLD_DEVICES_MAX][64], line[512];
+
+        world->trace = calloc((size_t)WORLD_DEVICES_MAX * READINGS_MAX, sizeof(*world->trace));
         if (!world->trace)
                 return -ENOMEM;
         while (fgets(line, sizeof(line), file) && world->n_readings < READINGS_MAX) {
-                uint64_t *values = world->trace[world->n_readings];
                 char name[64], *at = line;
+                uint32_t i = 0;
+                uint64_t *values;
                 int used;
 
-                if (sscanf(line, "%*u %*u %63s%n", name, &used) != 1 ||
-                        strcmp(name, BUSY_DISK) != 0)
+                if (line[0] == '#') {
+                        world->n_readings++;
                         continue;
+                }
+                if (sscanf(line, "%*u %*u %63s%n", name, &used) != 1 ||
+                        (!all && strcmp(name, BUSY_DISK) != 0))
+                        continue;
+                while (i < world->n_traces && strcmp(names[i], name) != 0)
+                        i++;
+                if (i == world->n_traces && (world->n_readings > 1 || i == WORLD_DEVICES_MAX))
+                        continue;
+                world->n_traces += i == world->n_traces;
+                strcpy(names[i], name);
                 at += used;
-                for (uint32_t i = 0; i < WORLD_METRICS; i++)
-                        values[i] = strtoull(at, &at, 10);
-                world->n_readings++;
+                values = reading_of(world, i, world->n_readings - 1);
+                for (uint32_t k = 0; k < WORLD_METRICS; k++)
+                        values[k] = strtoull(at, &at, 10);
         }
-        return world->n_readings > 1 ? 0 : -ENODATA;
+        return world->n_readings > 1 && world->n_traces > 0 ? 0 : -ENODATA;
 }
 
-int world_open(struct world *world, FILE *trace, uint32_t n_hosts, uint32_t n_devices)
+static int open_world(
+        struct world *world, FILE *trace, bool all, uint32_t n_hosts, uint32_t n_devices)
 {
         int r;
 
         *world = (struct world){.n_hosts = n_hosts, .n_devices = n_devices};
-        r = read_trace(world, trace);
+        r = read_trace(world, trace, all);
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < n_devices; i++) {
@@ -54,6 +72,16 @@ int world_open(struct world *world, FILE *trace, uint32_t n_hosts, uint32_t n_de
         }
         world->values = calloc((size_t)WORLD_ROWS_MAX * n_devices * WORLD_METRICS, 8);
         return world->values ? block_encoder_new(&world->encoder) : -ENOMEM;
+}
+
+int world_open(struct world *world, FILE *trace, uint32_t n_hosts, uint32_t n_devices)
+{
+        return open_world(world, trace, false, n_hosts, n_devices);
+}
+
+int world_open_all(struct world *world, FILE *trace, uint32_t n_hosts, uint32_t n_devices)
+{
+        return open_world(world, trace, true, n_hosts, n_devices);
 }
 
 void world_done(struct world *world)
@@ -123,15 +151,17 @@ int world_put_facts(struct world *world, struct store *store, int64_t now_us)
         return r;
 }
 
-void world_read_disk(const struct world *world, uint64_t tick, uint64_t *ret)
+static void read_disk(const struct world *world, uint32_t trace, uint64_t tick, uint64_t *ret)
 {
         uint64_t round = tick / (world->n_readings - 1), at = tick % (world->n_readings - 1);
-        const uint64_t *first = world->trace[0], *last = world->trace[world->n_readings - 1];
+        const uint64_t *first = reading_of(world, trace, 0);
+        const uint64_t *last = reading_of(world, trace, world->n_readings - 1);
+        const uint64_t *values = reading_of(world, trace, (uint32_t)at);
 
         for (uint32_t i = 0; i < WORLD_METRICS; i++) {
                 const struct metric *metric = metric_get(METRIC_DISK_READ_OPS + i);
 
-                ret[i] = world->trace[at][i];
+                ret[i] = values[i];
                 if (metric->kind == METRIC_COUNTER)
                         ret[i] += round * (last[i] - first[i]);
                 if (metric->width == 32)
@@ -142,6 +172,11 @@ void world_read_disk(const struct world *world, uint64_t tick, uint64_t *ret)
 int64_t world_time_us(uint32_t host, int64_t tick_us)
 {
         return tick_us + 60 + (host * 37 + tick_us / SECOND * 13) % 50;
+}
+
+void world_read_disk(const struct world *world, uint64_t tick, uint64_t *ret)
+{
+        read_disk(world, 0, tick, ret);
 }
 
 int world_encode(struct world *world, uint32_t host, int64_t from_us, uint64_t interval_us,
@@ -170,7 +205,7 @@ int world_encode(struct world *world, uint32_t host, int64_t from_us, uint64_t i
                         uint64_t phase = ((uint64_t)host * world->n_devices + i) * 7919;
                         uint64_t tick = (uint64_t)(tick_us / SECOND) % 100000000 + phase;
 
-                        world_read_disk(world, tick,
+                        read_disk(world, i % world->n_traces, tick,
                                 world->values +
                                         ((size_t)row * world->n_devices + i) * WORLD_METRICS);
                 }

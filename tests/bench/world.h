@@ -22,7 +22,8 @@
 struct world {
         uint32_t n_hosts, n_devices; /* devices of a host */
         uint32_t n_readings;
-        uint64_t (*trace)[WORLD_METRICS]; /* [readings] of the busy disk */
+        uint32_t n_traces;                /* 1: the busy disk, else all devices of the trace */
+        uint64_t (*trace)[WORLD_METRICS]; /* [traces][readings] */
         char names[WORLD_DEVICES_MAX][16], identities[WORLD_DEVICES_MAX][32];
         struct block_entity entities[WORLD_DEVICES_MAX];
         struct block_column columns[WORLD_DEVICES_MAX * WORLD_METRICS];
@@ -33,6 +34,8 @@ struct world {
 
 /* @trace: "#" and Unix milliseconds, then /proc/diskstats, again and again. -errno. */
 int world_open(struct world *world, FILE *trace, uint32_t n_hosts, uint32_t n_devices);
+/* Device i of a host is the i-th of the trace, not the busy one. */
+int world_open_all(struct world *world, FILE *trace, uint32_t n_hosts, uint32_t n_devices);
 void world_done(struct world *world);
 
 struct id world_host(uint32_t host);

@@ -312,16 +312,16 @@ static const struct rung_term terms[] = {
         {.metric = METRIC_DISK_FLUSH_OPS, .slot = 3, .scale = 1},
 };
 
-static void assert_close(
-        double with, double without, double steps, const char *key, uint32_t slot, uint32_t window)
+static void assert_close(double with, double without, double minutes, const char *key,
+        uint32_t slot, uint32_t window)
 {
         static const double scales[] = {1024, 1, 1, 1};
 
         if (isnan(with) && isnan(without))
                 return;
-        if (!(fabs(with - without) <= scales[slot] / TOTAL_SCALE * (1 + steps) + 1e-6))
-                fail_msg("%s slot %u window %u: %f with totals, %f without", key, slot, window,
-                        with, without);
+        if (!(fabs(with - without) <= scales[slot] / TOTAL_SCALE * (1 + minutes) + 1e-6))
+                fail_msg("%s slot %u window %u of %.3f minutes: %f with totals, %f without", key,
+                        slot, window, minutes, with, without);
 }
 
 static void compare_window(const struct query_spec *spec, const struct query_result *with,
