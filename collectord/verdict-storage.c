@@ -10,7 +10,7 @@
 #define FLUSH_OVER_WRITE 2.0  /* with power-loss protection a flush costs less than a write */
 #define FLUSH_AWAIT 0.002     /* seconds */
 #define DISCARD_SHARE 0.3     /* of the requests in flight */
-#define WRITTEN_CLASS_MIN 2u  /* of one device nothing is said about a class */
+#define CLASS_MIN 2u          /* of one device nothing is said about a class */
 
 static void add_curves(struct verdict_finding *finding, const struct evidence_device *device)
 {
@@ -103,15 +103,15 @@ void verdict_slow_disk(struct verdict_bench *bench)
 /* ---- what holds for one device, or for most of a class ---- */
 
 struct group {
-        size_t n, hit;
-        size_t worst; /* the one with the longest queue */
-        double share; /* the largest */
+        size_t n, hit, near; /* members; of those, that are it; that are nearly it, too */
+        size_t worst;        /* the one with the longest queue */
+        double share;        /* the largest */
 };
 
 typedef bool (*device_predicate)(const struct verdict_bench *bench, size_t index);
 
-static struct group count_group(
-        const struct verdict_bench *bench, size_t first, device_predicate predicate)
+static struct group count_group(const struct verdict_bench *bench, size_t first,
+        device_predicate predicate, device_predicate nearly)
 {
         const struct evidence_device *devices = bench->evidence->devices;
         struct group group = {.worst = first};
@@ -120,6 +120,7 @@ static struct group count_group(
                 if (devices[i].silent || !verdict_are_peers(&devices[i], &devices[first]))
                         continue;
                 group.n++;
+                group.near += nearly(bench, i);
                 if (!predicate(bench, i))
                         continue;
                 if (group.hit++ == 0 || bench->devices[i].queue > bench->devices[group.worst].queue)
@@ -139,7 +140,9 @@ static bool is_first(const struct verdict_bench *bench, size_t index)
         return true;
 }
 
+/* Where one is it and most are nearly it, they have it in common: the class is named. */
 static void look_at_groups(struct verdict_bench *bench, device_predicate predicate,
+        device_predicate nearly,
         void (*add)(struct verdict_bench *bench, const struct group *group, size_t index))
 {
         for (size_t i = 0; i < bench->evidence->n_devices; i++) {
@@ -147,8 +150,8 @@ static void look_at_groups(struct verdict_bench *bench, device_predicate predica
 
                 if (!is_first(bench, i))
                         continue;
-                group = count_group(bench, i, predicate);
-                if (group.hit >= WRITTEN_CLASS_MIN && 2 * group.hit >= group.n) {
+                group = count_group(bench, i, predicate, nearly);
+                if (group.hit > 0 && group.near >= CLASS_MIN && 2 * group.near >= group.n) {
                         add(bench, &group, group.worst);
                         continue;
                 }
@@ -188,6 +191,15 @@ static bool is_saturated(const struct verdict_bench *bench, size_t index)
                device->share >= VERDICT_DEVICE_SHARE && !is_named(bench, index);
 }
 
+/* Reads go to the primaries, which are never spread evenly. */
+static bool is_nearly_saturated(const struct verdict_bench *bench, size_t index)
+{
+        const struct verdict_device *device = &bench->devices[index];
+
+        return device->busy >= VERDICT_BUSY && device->queue >= 1 &&
+               device->share >= VERDICT_DEVICE_SHARE && !is_named(bench, index);
+}
+
 static void add_saturated(struct verdict_bench *bench, const struct group *group, size_t index)
 {
         const struct evidence_device *device = &bench->evidence->devices[index];
@@ -200,7 +212,7 @@ static void add_saturated(struct verdict_bench *bench, const struct group *group
                         "takes "
                         "%.1f ms, %.0f %% of the time it is busy; waiting for it is %.0f %% of the "
                         "object store's time.",
-                        group->hit, group->n, class_of(device), device->name, numbers->queue,
+                        group->near, group->n, class_of(device), device->name, numbers->queue,
                         numbers->await * 1e3, numbers->busy * 100, group->share * 100);
                 add_class_curves(finding);
                 return;
@@ -218,7 +230,7 @@ static void add_saturated(struct verdict_bench *bench, const struct group *group
 
 void verdict_saturated_disk(struct verdict_bench *bench)
 {
-        look_at_groups(bench, is_saturated, add_saturated);
+        look_at_groups(bench, is_saturated, is_nearly_saturated, add_saturated);
 }
 
 /* ---- flushes ---- */
@@ -277,7 +289,7 @@ static void add_flush(struct verdict_bench *bench, const struct group *group, si
 
 void verdict_flush_storm(struct verdict_bench *bench)
 {
-        look_at_groups(bench, is_flushing, add_flush);
+        look_at_groups(bench, is_flushing, is_flushing, add_flush);
 }
 
 /* ---- discards ---- */
@@ -313,5 +325,5 @@ static void add_discard(struct verdict_bench *bench, const struct group *group, 
 
 void verdict_discards(struct verdict_bench *bench)
 {
-        look_at_groups(bench, is_discarding, add_discard);
+        look_at_groups(bench, is_discarding, is_discarding, add_discard);
 }

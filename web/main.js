@@ -215,6 +215,30 @@ const spoken = text => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$
 
 const when = () => view.window === 'now' ? 'in the last minute' : 'in this range';
 
+/* A curve of the collector that shows it: its numbers, in the range of the page. */
+function curve_link(curve) {
+        const { range, cluster } = shown;
+        const query = `cluster=${encodeURIComponent(cluster.fsid)}&from=${range.from}&to=${range.to}`;
+        const metric = /[?&](?:metric|measure)=([^&]*)/.exec(curve)?.[1] ?? 'curve';
+        return element('a', { href: `api/v1${curve}&${query}` }, metric.replaceAll(',', ', '));
+}
+
+/* What the collector says holds the clients back, and what else it found. */
+function bottleneck() {
+        const said = shown.findings?.verdicts?.find(one => one.cluster === shown.cluster.fsid);
+        const pieces = verdict.bottleneck(said);
+        if (!pieces)
+                return null;
+        return element('div', { class: 'bottleneck' },
+                element('p', { class: 'says' }, pieces.map(piece => piece.strong ? element('b', { class: piece.tone }, piece.text) : piece.text)),
+                element('p', {}, said.sentence),
+                said.advice ? element('p', { class: 'quiet' }, said.advice) : null,
+                said.curves.length ? element('p', { class: 'quiet' }, 'Its curves: ', said.curves.map((curve, i) => [i ? ' · ' : '', curve_link(curve)])) : null,
+                said.doubts.map(doubt => element('p', { class: 'warn' }, doubt)),
+                element('ul', { class: 'findings' }, verdict.beside(shown.findings.findings, said).map(one => element('li', {},
+                        element('b', {}, one.layer), ` ${one.who}, since ${time(one.since, api.now())}: ${one.text} `, element('span', { class: 'quiet' }, one.advice)))));
+}
+
 function show_verdict() {
         const { ladder, ladder_problem, cluster } = shown;
         if (!cluster)
@@ -233,6 +257,7 @@ function show_verdict() {
                 detail ? element('span', {}, detail) : null];
         const other = cluster.fsid === 'none' ? null : verdict.other(ladder, view.direction);
         update(at('verdict'),
+                bottleneck(),
                 element('p', { class: 'answer' }, answer.map(piece => piece.strong ? element('b', { class: piece.tone }, piece.text) : piece.text)),
                 element('ul', { class: 'reasons' }, verdict.reasons(side).map(reason => element('li', {},
                         element('span', { class: 'amount' }, reason.amount), element('span', {}, reason.text)))),
@@ -384,26 +409,27 @@ async function load(mine) {
         const next = { ...shown, clusters, cluster: chosen, range, minute };
         const agents = data.attempt(api.list('agents', {}, 5));
         if (!chosen) {
-                Object.assign(next, { agents: (await agents).answer?.rows ?? [], curves: null, ladder: null, ladder_problem: null, devices: null, pools_table: null, pools: [] });
+                Object.assign(next, { agents: (await agents).answer?.rows ?? [], curves: null, ladder: null, ladder_problem: null, devices: null, pools_table: null, pools: [], findings: null });
                 return next;
         }
         const of_ladder = view.window === 'now' ? minute : range;
         const key = JSON.stringify([chosen.fsid, view.range, view.from, view.to, view.direction, view.measure]);
         const future = view.range === 'custom' && (view.from >= view.to || view.from > now);
         const due = key !== curves_key || range.step <= CURVES_MAX_AGE_S || now - curves_at > CURVES_MAX_AGE_S;
-        const [ladder, curves, devices, pools, heard] = await Promise.all([
+        const [ladder, curves, devices, pools, heard, findings] = await Promise.all([
                 future && view.window !== 'now' ? { answer: null, problem: null } :
                         data.attempt(api.get('ladder', { cluster: chosen.fsid, from: of_ladder.from, to: of_ladder.to })),
                 future ? null : due ? data.curves(view, chosen.fsid, range, now) : shown.curves,
                 data.attempt(data.devices(view, chosen.fsid, minute, device_pages)),
                 data.attempt(data.pools(view, chosen.fsid, minute)),
                 agents,
+                chosen.fsid === 'none' ? { answer: null } : data.attempt(api.get('findings', { cluster: chosen.fsid, open: 'yes' })),
         ]);
         if (mine === generation && due && !future)
                 [curves_key, curves_at] = [key, now];
         return Object.assign(next, {
                 ladder: ladder.answer, ladder_problem: ladder.problem, curves, devices: devices.answer, pools_table: pools.answer,
-                pools: pools.answer?.rows ?? [], agents: heard.answer?.rows ?? null,
+                pools: pools.answer?.rows ?? [], agents: heard.answer?.rows ?? null, findings: findings.answer,
         });
 }
 

@@ -77,6 +77,28 @@ export function sentence(ladder, direction, pools, when) {
         return direction === 'write' ? write_sentence(side, pools) : read_sentence(side);
 }
 
+const KINDS = { cluster: 'the cluster', class: 'the devices of class ', host: 'host ', device: 'device ', osd: '', pool: 'pool ' };
+
+/* Who is meant: "device node1/sda", "osd.3", "the cluster". */
+export const entity_name = (kind, name) => kind === 'cluster' ? KINDS.cluster : `${KINDS[kind] ?? ''}${name}`;
+
+/* The verdict of the collector, or null when nobody judges this cluster. */
+export function bottleneck(said) {
+        if (!said)
+                return null;
+        if (said.layer === 'none')
+                return [strong('No bottleneck', 'fine'), plain('.')];
+        const { kind, name } = said.entity ?? {};
+        return [plain('The bottleneck is '), strong(said.layer === 'client' ? 'the client' : `the ${said.layer} layer`, 'over'),
+                plain(said.layer === 'client' || !kind ? '.' : `: ${entity_name(kind, name)}.`)];
+}
+
+/* Findings beside the verdict, those that go on, in the order of the collector: [{ layer, who, text, advice, since }]. */
+export function beside(findings, said) {
+        return (findings ?? []).filter(one => one.open && !(one.rule === said?.rule && one.entity === said?.entity?.name))
+                .map(one => ({ layer: one.layer, who: entity_name(one.kind, one.entity), text: one.sentence, advice: one.advice, since: one.begin }));
+}
+
 /* Why the excess is there: [{ amount, name, text }]. */
 export function reasons(side) {
         return (side?.reasons ?? []).map(reason => ({

@@ -182,6 +182,21 @@ class Answers:
             "release": "16.2.15", "hosts": len(model.hosts), "osds": len(model.disks), "osds_up": len(model.disks), "pools": 2,
             "mgr_stats_period": MGR_PERIOD, "last_sample": age and self.now() - age, "age": age}], "cursor": None}
 
+    def findings(self, _query):
+        if self.scenario != "slow_disk":
+            return {"verdicts": [], "findings": [], "cursor": None}
+        common = {"cluster": self.fsid, "advice": "Look at its SMART data.", "share": .97}
+        curves = ["/series?layer=storage&metric=queue,write_await&entity=node2/sdb"]
+        slow = {**common, "layer": "storage", "rule": "slow_disk", "curves": curves,
+                "sentence": "node2/sdb answers after 382.9 ms where the median of its 2 peers is 0.86 ms."}
+        other = {**common, "id": 4, "layer": "objectstore", "rule": "deferred_writes", "kind": "cluster", "entity": "cluster", "open": True,
+                 "bottleneck": False, "begin": self.now() - 300, "last": self.now() - 5, "end": None, "curves": [],
+                 "sentence": f"BlueStore defers writes: 3.0 of 6.8 bytes. {HOSTILE}"}
+        return {"verdicts": [{**slow, "time": self.now() - 5, "from": self.now() - 25, "to": self.now() - 5, "since": self.now() - 90,
+                              "entity": {"kind": "device", "name": "node2/sdb"}, "doubts": ["osd.7 started again in this window."]}],
+                "findings": [other, {**slow, "id": 3, "kind": "device", "entity": "node2/sdb", "open": True, "bottleneck": True,
+                                     "begin": self.now() - 90, "last": self.now() - 5, "end": None}], "cursor": None}
+
     def agents(self, _query):
         rows = []
         for i, host in enumerate([] if self.scenario == "empty" else self.model.hosts):
@@ -330,7 +345,7 @@ class Answers:
                 "expected": expected if number else None, "excess": amplification / expected if number else None, "reasons": reasons}
 
 
-CALLS = ("clusters", "agents", "devices", "pools", "series", "ratio", "ladder")
+CALLS = ("clusters", "agents", "devices", "pools", "series", "ratio", "ladder", "findings")
 
 
 class Handler(BaseHTTPRequestHandler):

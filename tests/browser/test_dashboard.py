@@ -273,6 +273,24 @@ def test_ordinary_writes_are_called_explained(page, fake):
     assert page.texts(".reasons li") == []
 
 
+def test_the_answer_names_the_layer_and_the_entity_that_hold_the_clients_back(page, fake):
+    page.open(fake("slow_disk"))
+    page.picture("verdict")
+    assert page.text(".says") == "The bottleneck is the storage layer: device node2/sdb."
+    told = page.text(".bottleneck")
+    assert "382.9 ms where the median of its 2 peers is 0.86 ms" in told and "SMART" in told
+    assert "osd.7 started again in this window." in told
+    href = page.script("return document.querySelector('.bottleneck a').getAttribute('href')")
+    assert href.startswith("api/v1/series?layer=storage&metric=queue,write_await&entity=node2/sdb&cluster=") and "&from=" in href
+    beside = page.texts(".findings li")
+    assert len(beside) == 1 and beside[0].startswith("objectstore the cluster, since ")
+
+
+def test_without_a_verdict_the_page_speaks_of_the_amplification_alone(page, fake):
+    page.open(fake("healthy"))
+    assert page.texts(".bottleneck") == []
+
+
 def test_missing_expectation_is_explained(page, fake):
     page.open(fake("new_pool"))
     assert re.match(r"Writes are amplified 3\.\d\d×; what the pools explain is not known\.", page.text(".answer"))

@@ -209,6 +209,18 @@ static void disks_that_are_all_full_are_a_finding_of_their_class(void **state)
         assert_int_equal(cluster->verdict->findings[0].kind, VERDICT_CLASS);
 }
 
+static void disks_that_are_nearly_full_beside_a_full_one_have_it_in_common(void **state)
+{
+        struct cluster *cluster = *state;
+
+        for (uint32_t i = 0; i < OSDS; i++) {
+                fill_disk(cluster->evidence, i);
+                set_disk(&cluster->evidence->devices[i], i == 0 ? 80 : 35, 45 * MS, 0.93);
+                set_transactions(&cluster->evidence->osds[i], 36, 90 * MS);
+        }
+        must_be(cluster, VERDICT_STORAGE, "saturated_disk", "hdd");
+}
+
 static void a_disk_that_is_busy_all_the_time_is_not_full_when_nothing_waits_for_it(void **state)
 {
         struct cluster *cluster = *state;
@@ -765,6 +777,7 @@ int main(void)
                 TEST(a_healthy_cluster_under_load_has_no_finding),
                 TEST(a_cluster_without_operations_is_idle_and_not_slow),
                 TEST(disks_that_are_all_full_are_a_finding_of_their_class),
+                TEST(disks_that_are_nearly_full_beside_a_full_one_have_it_in_common),
                 TEST(a_disk_that_is_busy_all_the_time_is_not_full_when_nothing_waits_for_it),
                 TEST(a_parallel_disk_with_a_long_queue_is_not_full_when_it_answers_at_once),
                 TEST(one_slow_disk_among_healthy_ones_is_named),
