@@ -15,6 +15,9 @@ static uint64_t value_of(const struct metric *metric, uint32_t index, const uint
 
         if (metric->kind == METRIC_GAUGE)
                 return disk[8]; /* requests in flight */
+        if (metric->unit == UNIT_BYTES)
+                value = disk[strstr(metric->name, "read") || strstr(metric->name, "_r_") ? 2 : 6] *
+                        512;
         return metric->width == 32 ? (uint32_t)value : value;
 }
 
