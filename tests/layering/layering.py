@@ -17,7 +17,7 @@ TEXT = (".c", ".h", ".py", ".js", ".css", ".html", ".md", ".build", ".txt", ".co
 
 # What each foreign header is fenced into. A library's types and codes stop there.
 FENCES = (
-    (r"sqlite3\.h", r"collectord/store[-a-z]*\.[ch]"),
+    (r"sqlite3(ext)?\.h", r"collectord/store[-a-z]*\.[ch]"),
     (r"microhttpd\.h", r"collectord/server\.c"),
     (r"curl/.*", r"agentd/upload\.c|cli/client\.c"),
     (r"rados/.*", r"agentd/source-ceph\.c"),
