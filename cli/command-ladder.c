@@ -36,6 +36,7 @@ static void add_numbers(struct ladder_view *view, enum colour colour, double byt
 static void add_part(struct ladder_view *view, const json_t *part)
 {
         const char *included = json_get_text(part, "included_in");
+        const char *role = json_get_text(part, "role");
 
         table_add(view->table, COLOUR_DIM, "%s%s", *included ? "    " : "  ",
                 json_get_text(part, "name"));
@@ -44,7 +45,7 @@ static void add_part(struct ladder_view *view, const json_t *part)
         if (*included)
                 table_add(view->table, COLOUR_DIM, "part of %s", included);
         else
-                table_add(view->table, COLOUR_DIM, "%s", "");
+                table_add(view->table, COLOUR_DIM, "%s", role);
 }
 
 static bool is_idle(const json_t *part)
@@ -149,6 +150,39 @@ static void print_state(struct invocation *invocation, const char *what, const j
                 state, *detail ? ": " : "", detail, output_plain(output));
 }
 
+/* "6.39 = 3.00 copies + 3.00 deferred + 0.39 metadata", and a sentence on each. */
+static void print_explained(struct invocation *invocation, const json_t *way)
+{
+        FILE *stream = invocation->output->stream;
+        const json_t *items = json_object_get(way, "explained"), *item;
+        char text[FORMAT_MAX];
+        size_t i;
+
+        if (json_array_size(items) == 0)
+                return;
+        fprintf(stream, "%s", format_factor(json_get_number(way, "amplification"), text));
+        json_array_foreach (items, i, item) {
+                double amplification = json_get_number(item, "amplification");
+
+                fprintf(stream, " %s %s %s",
+                        i == 0              ? "="
+                        : amplification < 0 ? "-"
+                                            : "+",
+                        format_factor(fabs(amplification), text), json_get_text(item, "name"));
+        }
+        fprintf(stream, "\n");
+        json_array_foreach (items, i, item) {
+                double configured = json_get_number(item, "configured");
+
+                fprintf(stream, "  %s x  %s",
+                        format_factor(json_get_number(item, "amplification"), text),
+                        json_get_text(item, "sentence"));
+                if (isfinite(configured) && i > 0)
+                        fprintf(stream, " By configuration: %s.", format_factor(configured, text));
+                fprintf(stream, "\n");
+        }
+}
+
 static void print_verdict(struct invocation *invocation, const json_t *way)
 {
         struct output *output = invocation->output;
@@ -165,6 +199,11 @@ static void print_verdict(struct invocation *invocation, const json_t *way)
                 format_factor(json_get_number(way, "expected"), expected),
                 output_colour(output, excess >= 1.2 ? COLOUR_NOTICE : COLOUR_NONE),
                 format_factor(excess, text), output_plain(output));
+        /* A collector that is older gives reasons only. */
+        if (json_object_get(way, "explained")) {
+                print_explained(invocation, way);
+                return;
+        }
         json_array_foreach (json_object_get(way, "reasons"), i, reason)
                 fprintf(output->stream, "%s  %s x  %s\n", i == 0 ? "because\n" : "",
                         format_factor(json_get_number(reason, "amplification"), text),
@@ -202,26 +241,47 @@ static int print_way(
         return 0;
 }
 
-static int print_ladder(struct invocation *invocation, const json_t *json, const char *cluster)
+static int print_ways(struct invocation *invocation, const json_t *json, double seconds)
 {
         static const char *const ways[] = {"write", "read"};
-        double from = json_get_number(json, "from"), to = json_get_number(json, "to");
-        char from_text[FORMAT_MAX], to_text[FORMAT_MAX], age[FORMAT_MAX];
 
-        fprintf(invocation->output->stream, "%s, %s to %s (%s)\n", cluster,
-                format_time(from, from_text), format_time(to, to_text), format_age(to - from, age));
-        print_state(invocation, "the window", json);
         for (size_t i = 0; i < 2; i++) {
                 const json_t *way = json_object_get(json, ways[i]);
                 int r;
 
                 if (!json_is_object(way))
                         continue;
-                r = print_way(invocation, way, ways[i], to - from);
+                r = print_way(invocation, way, ways[i], seconds);
                 if (r < 0)
                         return r;
         }
         return 0;
+}
+
+static int print_ladder(struct invocation *invocation, const json_t *json, const char *cluster)
+{
+        struct output *output = invocation->output;
+        const json_t *one;
+        size_t i;
+        double from = json_get_number(json, "from"), to = json_get_number(json, "to");
+        char from_text[FORMAT_MAX], to_text[FORMAT_MAX], age[FORMAT_MAX];
+
+        fprintf(invocation->output->stream, "%s, %s to %s (%s)\n", cluster,
+                format_time(from, from_text), format_time(to, to_text), format_age(to - from, age));
+        print_state(invocation, "the window", json);
+        json_array_foreach (json_object_get(json, "ladders"), i, one) {
+                int r;
+
+                fprintf(output->stream, "\n%s%s%s\n", output_colour(output, COLOUR_BOLD),
+                        json_get_text(one, "key"), output_plain(output));
+                r = print_ways(invocation, one, to - from);
+                if (r < 0)
+                        return r;
+        }
+        if (*json_get_text(json, "cursor"))
+                fprintf(output->stream, "\n(more after %s are not shown)\n",
+                        json_get_text(json, "cursor"));
+        return print_ways(invocation, json, to - from);
 }
 
 static int ladder_run(struct invocation *invocation)
@@ -235,6 +295,7 @@ static int ladder_run(struct invocation *invocation)
         const struct client_parameter parameters[] = {
                 {"cluster", fsid},
                 {"direction", command_option(invocation, OPTION_DIRECTION)},
+                {"by", command_option(invocation, OPTION_BY)},
                 {"from", command_option(invocation, OPTION_FROM)},
                 {"to", command_option(invocation, OPTION_TO)},
                 {NULL},
@@ -248,8 +309,8 @@ static int ladder_run(struct invocation *invocation)
         return STATUS_OK;
 }
 
-static const enum option_id options[] = {
-        OPTION_CLUSTER, OPTION_FROM, OPTION_TO, OPTION_DIRECTION, OPTION_ALL, OPTION_MAX_};
+static const enum option_id options[] = {OPTION_CLUSTER, OPTION_FROM, OPTION_TO, OPTION_DIRECTION,
+        OPTION_BY, OPTION_ALL, OPTION_MAX_};
 
 const struct command command_ladder = {
         .name = "ladder",
@@ -258,7 +319,7 @@ const struct command command_ladder = {
                 "of\n"
                 "each layer, what each is made of, and its amplification, which is its bytes\n"
                 "divided by the clients'. Unattributed are device bytes that no counter above\n"
-                "explains.",
+                "explains. Ladders of classes, hosts and OSDs begin with what the OSDs received.",
         .options = options,
         .run = ladder_run,
 };

@@ -11,6 +11,38 @@ double expected_factor(const struct facts_pool *pool)
         return pool->size > 0 ? (double)pool->size : NAN;
 }
 
+static double round_up(double bytes, double unit)
+{
+        return ceil(bytes / unit) * unit;
+}
+
+void expected_itemise(const struct expected_request *request, struct expected_items *ret)
+{
+        const struct facts_pool *pool = request->pool;
+        double piece = request->bytes, copies = expected_factor(pool);
+        struct expected_items items = {copies, 0, NAN, NAN, NAN};
+
+        if (pool && pool->erasure) {
+                double width = (double)pool->k * pool->stripe_unit;
+                double whole = width > 0 ? round_up(request->bytes, width) : NAN;
+
+                items.stripe = copies * (whole / request->bytes - 1);
+                piece = whole / pool->k;
+        }
+        if (request->bytes > 0) {
+                double written = copies + items.stripe, twice = 0;
+
+                items.piece = round_up(piece, EXPECTED_BLOCK_BYTES);
+                items.padding = written * (items.piece / piece - 1);
+                if (items.piece < EXPECTED_DEFERRED_BELOW_HDD)
+                        twice += request->rotational;
+                if (items.piece < (double)request->min_alloc_size)
+                        twice += 1 - request->rotational;
+                items.deferred = twice * (written + items.padding);
+        }
+        *ret = items;
+}
+
 /* Idle pools: one answer only when it cannot be another. */
 static double common_factor(const struct expected_pool *pools, size_t n)
 {

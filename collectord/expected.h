@@ -11,6 +11,32 @@
 #include "lib/metric.h"
 #include "collectord/ratio.h"
 
+/* Defaults of Ceph: the agents do not read the OSDs' configuration. */
+#define EXPECTED_BLOCK_BYTES 4096.0               /* bdev_block_size */
+#define EXPECTED_DEFERRED_BELOW_HDD (64 * 1024.0) /* bluestore_prefer_deferred_size_hdd */
+
+/* One write of the mean size as the configuration answers it. */
+struct expected_request {
+        double bytes;                  /* of the client's write, aligned to what it touches */
+        const struct facts_pool *pool; /* NULL unknown */
+        double rotational;             /* share of the OSDs on rotational devices, NaN unknown */
+        uint64_t min_alloc_size;       /* 0 unknown */
+};
+
+/* Amplifications that add up; NaN unknown. */
+struct expected_items {
+        double copies;   /* redundancy alone */
+        double stripe;   /* erasure coding: whole stripes are written */
+        double padding;  /* whole blocks are written */
+        double deferred; /* written to the RocksDB WAL first */
+        double piece;    /* bytes that one OSD is given of it, rounded up to blocks */
+};
+/*
+ * What one write costs by configuration: below the deferred threshold of rotational devices (and,
+ * elsewhere, below the allocation unit) every byte is written twice. Metadata has no such number.
+ */
+void expected_itemise(const struct expected_request *request, struct expected_items *ret);
+
 struct expected_pool {
         const char *name;
         double bytes;  /* written in the window; NaN counts as none */

@@ -4,8 +4,8 @@
 #include "collectord/ladder.h"
 
 /*
- * Fills the reasons of @ladder, largest first. The excess over the expected amplification is made
- * of disjoint parts (object data beyond the copies, deferred copies, metadata, padding, what no
- * counter explains), so that they and the expected value add up to the measured amplification.
+ * Fills @ladder's explained and reasons. The amplification is made of disjoint parts (redundancy,
+ * object data beyond it, deferred copies, metadata, padding, what no counter explains); parts below
+ * LADDER_ITEM_MIN are left out. Nothing where there is no amplification, or no OSD answered.
  */
 void ladder_explain(struct ladder *ladder, const struct ladder_input *input);

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "collectord/expected.h"
+#include "collectord/ladder-parts.h"
 #include "collectord/ladder-reason.h"
 
 #define SECTOR 512.0
-#define PARTS_MAX 8u /* of the fixed ones: a rung's own kinds of bytes */
 
 #define NEEDED(metric_, slot_)                                                                     \
         {                                                                                          \
@@ -60,6 +60,8 @@ const struct rung_term ladder_terms[] = {
         OPTIONAL(BLUEFS_READ_BYTES, BLUEFS_READ),
         OPTIONAL(BLUEFS_READ_RANDOM_DISK_COUNT, BLUEFS_READ_OPS),
         OPTIONAL(BLUEFS_READ_COUNT, BLUEFS_READ_OPS),
+        OPTIONAL(BLUESTORE_COMPRESSED_ORIGINAL, COMPRESSED_ORIGINAL),
+        OPTIONAL(BLUESTORE_COMPRESSED_ALLOCATED, COMPRESSED_ALLOCATED),
 };
 const uint32_t ladder_n_terms = sizeof(ladder_terms) / sizeof(ladder_terms[0]);
 
@@ -111,208 +113,36 @@ double ladder_written_bytes(const double *written)
 
 /* ---- rungs ---- */
 
-static void add_part(struct ladder_rung *rung, struct ladder_part part)
-{
-        assert(rung->n_parts < PARTS_MAX);
-        rung->parts[rung->n_parts++] = part;
-}
-
-static void fill_osd(struct ladder_rung *rung, const struct ladder_input *input)
-{
-        const double *osd = input->osd;
-        bool write = input->direction == RATIO_WRITE;
-
-        add_part(rung, (struct ladder_part){
-                               .name = "client",
-                               .kind = "operations",
-                               .help = write ? "Client writes, as they reach the primary OSD."
-                                             : "Client reads, as the primary OSD answers them.",
-                               .counted = true,
-                               .bytes = osd[write ? LADDER_CLIENT_WRITE : LADDER_CLIENT_READ],
-                               .ops = osd[write ? LADDER_CLIENT_WRITE_OPS : LADDER_CLIENT_READ_OPS],
-                       });
-        if (!write)
-                return;
-        add_part(rung, (struct ladder_part){
-                               .name = "replica",
-                               .kind = "operations",
-                               .help = "Writes that a primary sent to the other copies, with 0.6 "
-                                       "to 0.9 KB of "
-                                       "message overhead each.",
-                               .counted = true,
-                               .bytes = osd[LADDER_REPLICA],
-                               .ops = osd[LADDER_REPLICA_OPS],
-                       });
-        add_part(rung, (struct ladder_part){
-                               .name = "recovery",
-                               .kind = "operations",
-                               .help = "Recovery and backfill pushes received; beside the rung, no "
-                                       "client asked "
-                                       "for them.",
-                               .bytes = osd[LADDER_PUSH],
-                               .ops = osd[LADDER_PUSH_OPS],
-                       });
-}
-
-static void fill_objectstore_write(struct ladder_rung *rung, const struct ladder_input *input)
-{
-        const double *osd = input->osd;
-        double ops = osd[LADDER_BIG_OPS] + osd[LADDER_SMALL_OPS];
-        bool unknown = isnan(osd[LADDER_BIG]);
-
-        add_part(rung,
-                (struct ladder_part){.name = "data",
-                        .kind = "bluestore",
-                        .help = "Object data at its place on the device, deferred writes included.",
-                        .counted = true,
-                        .bytes = unknown ? NAN : ladder_data(osd),
-                        .ops = ops});
-        add_part(rung, (struct ladder_part){.name = "deferred",
-                               .kind = "bluestore",
-                               .included_in = "wal",
-                               .help = "The copies of deferred writes in the RocksDB WAL.",
-                               .bytes = osd[LADDER_SUBMITTED],
-                               .ops = osd[LADDER_SUBMITTED_OPS]});
-        add_part(rung, (struct ladder_part){.name = "wal",
-                               .kind = "bluefs",
-                               .help = "RocksDB's write-ahead log: metadata and deferred data.",
-                               .counted = true,
-                               .bytes = osd[LADDER_WAL],
-                               .ops = NAN});
-        add_part(rung, (struct ladder_part){.name = "sst",
-                               .kind = "bluefs",
-                               .help = "RocksDB's tables: flushes and compactions.",
-                               .counted = true,
-                               .bytes = osd[LADDER_SST],
-                               .ops = NAN});
-        add_part(rung, (struct ladder_part){.name = "log",
-                               .kind = "bluefs",
-                               .help = "BlueFS's own journal.",
-                               .counted = true,
-                               .bytes = osd[LADDER_LOG],
-                               .ops = NAN});
-        add_part(rung,
-                (struct ladder_part){.name = "padding",
-                        .kind = "bluestore",
-                        .help = "What small writes cost beyond their bytes: a device block each.",
-                        .counted = true,
-                        .bytes = unknown ? NAN : ladder_padding(osd),
-                        .ops = osd[LADDER_SMALL_OPS]});
-        rung->bytes = ladder_written_bytes(osd);
-        rung->ops = ops;
-}
-
-static void fill_objectstore_read(struct ladder_rung *rung, const struct ladder_input *input)
-{
-        const double *osd = input->osd;
-
-        add_part(rung, (struct ladder_part){.name = "cache_hit",
-                               .kind = "bluestore",
-                               .help = "Object data that BlueStore's cache had; the device saw "
-                                       "nothing of it.",
-                               .bytes = osd[LADDER_HIT],
-                               .ops = NAN});
-        add_part(rung, (struct ladder_part){.name = "cache_miss",
-                               .kind = "bluestore",
-                               .help = "Object data read from the device.",
-                               .counted = true,
-                               .bytes = osd[LADDER_MISS],
-                               .ops = osd[LADDER_STORE_READ_OPS]});
-        add_part(rung, (struct ladder_part){.name = "bluefs",
-                               .kind = "bluefs",
-                               .help = "RocksDB's reads past its own cache; the kernel is not "
-                                       "asked for all.",
-                               .counted = true,
-                               .bytes = osd[LADDER_BLUEFS_READ],
-                               .ops = osd[LADDER_BLUEFS_READ_OPS]});
-        rung->bytes = osd[LADDER_MISS] + known(osd[LADDER_BLUEFS_READ]);
-        rung->ops = osd[LADDER_STORE_READ_OPS];
-}
-
-static void fill_members(struct ladder_rung *rung, const struct ladder_member *members, size_t n,
-        const char *kind, const char *help)
-{
-        rung->bytes = rung->ops = NAN;
-        for (size_t i = 0; i < n; i++) {
-                rung->parts[rung->n_parts++] = (struct ladder_part){
-                        .name = members[i].name,
-                        .kind = kind,
-                        .help = help,
-                        .counted = true,
-                        .bytes = members[i].bytes,
-                        .ops = members[i].ops,
-                };
-                if (isnan(members[i].bytes))
-                        continue;
-                rung->bytes = known(rung->bytes) + members[i].bytes;
-                rung->ops = known(rung->ops) + known(members[i].ops);
-        }
-}
-
-static void fill_rung(struct ladder_rung *rung, const struct ladder_input *input)
-{
-        switch (rung->layer) {
-        case LAYER_FILESYSTEM:
-                fill_members(rung, input->pools, input->n_pools, "pool",
-                        "What clients asked of the pool.");
-                return;
-        case LAYER_STORAGE:
-                fill_members(rung, input->devices, input->n_devices, "device",
-                        "What the block device did.");
-                return;
-        case LAYER_OBJECTSTORE:
-                if (input->direction == RATIO_WRITE)
-                        fill_objectstore_write(rung, input);
-                else
-                        fill_objectstore_read(rung, input);
-                return;
-        default:
-                fill_osd(rung, input);
-        }
-        rung->bytes = rung->ops = NAN;
-        for (size_t i = 0; i < rung->n_parts; i++)
-                if (rung->parts[i].counted && !isnan(rung->parts[i].bytes)) {
-                        rung->bytes = known(rung->bytes) + rung->parts[i].bytes;
-                        rung->ops = known(rung->ops) + known(rung->parts[i].ops);
-                }
-}
-
-static bool erasure_took_writes(const struct ladder_input *input)
-{
-        for (size_t i = 0; i < input->n_pools; i++)
-                if (input->pools[i].erasure && input->pools[i].bytes > 0)
-                        return input->direction == RATIO_WRITE;
-        return false;
-}
-
 static void judge_rung(struct ladder_rung *rung, const struct ladder_input *input)
 {
         struct ratio_rung judged = input->rungs[rung->layer - LAYER_FILESYSTEM];
 
         judged.layer = rung->layer;
         judged.sum = rung->bytes;
-        if (rung->layer == LAYER_OSD && erasure_took_writes(input)) {
+        if (rung->layer == LAYER_OSD && ladder_erasure_took_writes(input)) {
                 judged.erasure = true;
                 rung->note =
                         "Ceph counts no sub-operations for erasure-coded pools: their shards are "
                         "missing in this rung.";
         }
         rung->state = ratio_rung_state(&judged);
-        ratio_rung_detail(&judged, rung->detail, sizeof(rung->detail));
+        /* What cannot be is not missing: the note says it. */
+        if (!isnan(rung->bytes) || !rung->note)
+                ratio_rung_detail(&judged, rung->detail, sizeof(rung->detail));
 }
 
 static void set_amplifications(struct ladder *ladder)
 {
-        double filesystem = ladder->rungs[0].bytes;
+        double base = ladder->rungs[ladder->base - LAYER_FILESYSTEM].bytes;
 
         if (ladder->point.state == RUNG_GAP || ladder->point.state == RUNG_IDLE)
-                filesystem = NAN;
+                base = NAN;
         for (size_t i = 0; i < LADDER_RUNGS; i++) {
                 struct ladder_rung *rung = &ladder->rungs[i];
 
-                rung->amplification = rung->bytes / filesystem;
+                rung->amplification = rung->bytes / base;
                 for (size_t k = 0; k < rung->n_parts; k++)
-                        rung->parts[k].amplification = rung->parts[k].bytes / filesystem;
+                        rung->parts[k].amplification = rung->parts[k].bytes / base;
         }
 }
 
@@ -320,7 +150,7 @@ static double expected_of(const struct ladder_input *input)
 {
         CLEANUP(mem) struct expected_pool *pools = calloc(input->n_pools + 1, sizeof(*pools));
 
-        if (input->direction == RATIO_READ)
+        if (input->direction == RATIO_READ || input->of == LADDER_OF_OSDS)
                 return 1;
         if (!pools)
                 return NAN;
@@ -331,27 +161,61 @@ static double expected_of(const struct ladder_input *input)
         return expected_write(pools, input->n_pools, NULL);
 }
 
+static void compare(const struct ladder *ladder, const struct ladder_input *input, enum layer upper,
+        enum layer lower, enum ratio_measure measure, struct ratio_input *ret)
+{
+        const struct ladder_rung *above = &ladder->rungs[upper - LAYER_FILESYSTEM];
+        const struct ladder_rung *below = &ladder->rungs[lower - LAYER_FILESYSTEM];
+
+        *ret = (struct ratio_input){
+                .upper = input->rungs[upper - LAYER_FILESYSTEM],
+                .lower = input->rungs[lower - LAYER_FILESYSTEM],
+                .direction = input->direction,
+                .measure = measure,
+                .seconds = input->seconds,
+                .expected = expected_between(upper, input->direction, measure, expected_of(input)),
+                .noise = input->noise,
+        };
+        ret->upper.layer = upper;
+        ret->upper.sum = measure == RATIO_BYTES ? above->bytes : above->ops;
+        ret->lower.layer = lower;
+        ret->lower.sum = measure == RATIO_BYTES ? below->bytes : below->ops;
+        ret->lower.erasure = lower == LAYER_OSD && ladder_erasure_took_writes(input);
+        ret->upper.erasure = upper == LAYER_OSD && ladder_erasure_took_writes(input);
+}
+
+static void compare_neighbours(struct ladder *ladder, const struct ladder_input *input)
+{
+        struct ratio_input pair;
+
+        ladder->rungs[0].bytes_step = ladder->rungs[0].ops_step =
+                (struct ratio_point){NAN, NAN, NAN, NAN, NAN, NAN, RUNG_GAP};
+        for (enum layer layer = LAYER_OSD; layer < LAYER_MAX_; layer++) {
+                struct ladder_rung *rung = &ladder->rungs[layer - LAYER_FILESYSTEM];
+
+                compare(ladder, input, layer - 1, layer, RATIO_BYTES, &pair);
+                ratio_compute(&pair, &rung->bytes_step);
+                compare(ladder, input, layer - 1, layer, RATIO_OPS, &pair);
+                ratio_compute(&pair, &rung->ops_step);
+        }
+}
+
 static void compare_ends(struct ladder *ladder, const struct ladder_input *input)
 {
         const struct ladder_rung *store = &ladder->rungs[2], *storage = &ladder->rungs[3];
-        struct ratio_input ends = {
-                .upper = input->rungs[0],
-                .lower = input->rungs[3],
-                .direction = input->direction,
-                .measure = RATIO_BYTES,
-                .seconds = input->seconds,
-                .expected = expected_of(input),
-                .noise = input->noise,
-        };
+        struct ratio_input ends;
 
-        ends.upper.layer = LAYER_FILESYSTEM;
-        ends.upper.sum = ladder->rungs[0].bytes;
-        ends.lower.layer = LAYER_STORAGE;
-        ends.lower.sum = storage->bytes;
+        compare(ladder, input, ladder->base, LAYER_STORAGE, RATIO_OPS, &ends);
+        ratio_compute(&ends, &ladder->ops);
+        compare(ladder, input, ladder->base, LAYER_STORAGE, RATIO_BYTES, &ends);
         ratio_compute(&ends, &ladder->point);
         ratio_detail(&ends, ladder->point.state, ladder->detail, sizeof(ladder->detail));
         ladder->unattributed_bytes = ladder->unattributed_share = NAN;
         if (store->state == RUNG_GAP || storage->state == RUNG_GAP)
+                return;
+        /* What compression saved and what nobody explains cannot be told apart. */
+        if (input->direction == RATIO_WRITE && ladder_is_compressing(input) &&
+                storage->bytes < store->bytes)
                 return;
         ladder->unattributed_bytes = storage->bytes - store->bytes;
         if (storage->bytes > 0)
@@ -366,17 +230,19 @@ int ladder_compute(const struct ladder_input *input, struct ladder **ret)
                 return -ENOMEM;
         ladder->direction = input->direction;
         ladder->seconds = input->seconds;
+        ladder->base = input->of == LADDER_OF_OSDS ? LAYER_OSD : LAYER_FILESYSTEM;
         for (size_t i = 0; i < LADDER_RUNGS; i++) {
                 struct ladder_rung *rung = &ladder->rungs[i];
 
                 rung->layer = LAYER_FILESYSTEM + i;
-                rung->parts =
-                        calloc(PARTS_MAX + input->n_pools + input->n_devices, sizeof(*rung->parts));
+                rung->parts = calloc(
+                        LADDER_PARTS_MAX + input->n_pools + input->n_devices, sizeof(*rung->parts));
                 if (!rung->parts)
                         return -ENOMEM;
-                fill_rung(rung, input);
+                ladder_fill_rung(rung, input);
                 judge_rung(rung, input);
         }
+        compare_neighbours(ladder, input);
         compare_ends(ladder, input);
         set_amplifications(ladder);
         ladder_explain(ladder, input);

@@ -38,6 +38,7 @@
 #include <stdint.h>
 
 #include "lib/cleanup.h"
+#include "lib/facts.h"
 #include "collectord/ratio.h"
 #include "collectord/rung.h"
 
@@ -46,7 +47,9 @@
 #define LADDER_REASON_MIN 0.05    /* amplification; smaller parts are no reason */
 #define LADDER_RUNGS 4u
 #define LADDER_REASONS_MAX 6u
-#define LADDER_SENTENCE_MAX 320u
+#define LADDER_ITEMS_MAX 10u
+#define LADDER_ITEM_MIN 0.005 /* amplification, either way; smaller ones are left to the sum */
+#define LADDER_SENTENCE_MAX 400u
 
 /* Slots of the OSD sums that the written bytes are made of; also those of SERIES_OBJECTSTORE. */
 enum ladder_written {
@@ -80,6 +83,8 @@ enum ladder_slot {
         LADDER_STORE_READ_OPS,
         LADDER_BLUEFS_READ,
         LADDER_BLUEFS_READ_OPS,
+        LADDER_COMPRESSED_ORIGINAL, /* stored, times seconds */
+        LADDER_COMPRESSED_ALLOCATED,
         LADDER_SLOTS_MAX_,
 };
 extern const struct rung_term ladder_terms[];
@@ -108,11 +113,28 @@ struct ladder_member {
         double bytes, ops; /* in the ladder's direction */
         double factor;     /* pools: expected amplification, NaN unknown */
         bool erasure;
+        const struct facts_pool *facts; /* pools: or NULL */
+        const char *role;               /* devices: "block", "db", "wal", or NULL */
+};
+
+/* What the OSDs of the ladder stand on. */
+struct ladder_store {
+        double rotational;       /* share of the OSDs, NaN unknown */
+        uint64_t min_alloc_size; /* the largest, 0 unknown */
+};
+
+/* Pools are spread over all OSDs, so neither can be split by the other. */
+enum ladder_of {
+        LADDER_OF_CLUSTER,
+        LADDER_OF_OSDS, /* some of them: begins with the OSD rung */
+        LADDER_OF_POOL, /* the filesystem rung only */
 };
 
 struct ladder_input {
         enum ratio_direction direction;
         double seconds;
+        enum ladder_of of;
+        struct ladder_store store;
         const struct ladder_member *pools, *devices;
         size_t n_pools, n_devices;
         const double *osd;                     /* [LADDER_SLOTS_MAX_], NaN unknown */
@@ -123,6 +145,7 @@ struct ladder_input {
 
 struct ladder_part {
         const char *name, *kind;
+        const char *role;        /* of a device, or NULL */
         const char *included_in; /* the part whose bytes these are too, or NULL */
         const char *help;
         bool counted; /* adds to the rung; otherwise it stands beside it */
@@ -137,11 +160,15 @@ struct ladder_rung {
         char detail[RATIO_DETAIL_MAX]; /* "" when there is none */
         struct ladder_part *parts;
         size_t n_parts;
+        struct ratio_point bytes_step, ops_step; /* from the rung above to this one; state gap on
+                                                    the first */
 };
 
 struct ladder_reason {
         const char *part;
         double amplification;
+        double configured; /* what the configuration says of it, for a write of the mean size; NaN
+                            */
         char sentence[LADDER_SENTENCE_MAX];
 };
 
@@ -150,8 +177,15 @@ struct ladder {
         double seconds;
         struct ladder_rung rungs[LADDER_RUNGS];
         double unattributed_bytes, unattributed_share;
-        struct ratio_point point; /* filesystem to storage */
+        enum layer base;          /* amplifications are of this rung's bytes: filesystem, or osd of
+                                     LADDER_OF_OSDS */
+        struct ratio_point point; /* base to storage */
+        struct ratio_point ops;   /* the same in operations */
         char detail[RATIO_DETAIL_MAX];
+        /* Disjoint, and their sum is the amplification: redundancy first, then the largest. */
+        struct ladder_reason explained[LADDER_ITEMS_MAX];
+        size_t n_explained;
+        /* Those of them that matter when the excess needs a reason. */
         struct ladder_reason reasons[LADDER_REASONS_MAX];
         size_t n_reasons;
 };

@@ -152,6 +152,22 @@ function head(scale, measure) {
                 caption('expected', 'What replication or erasure coding alone explains')));
 }
 
+const ITEMS = { copies: 'copies', received: 'received', data: 'data', erasure: 'partial stripes', metadata: 'metadata', compression: 'compression', unattributed: 'unattributed' };
+
+/* 6.39x = 3.00x copies + 3.00x deferred writes + 0.39x metadata; each with its sentence. */
+function explained_row(side) {
+        const items = side.explained ?? [];
+        if (!items.length || typeof side.amplification !== 'number')
+                return null;
+        const words = items.flatMap((item, i) => {
+                const configured = typeof item.configured === 'number' && i ? ` By configuration: ${multiple(item.configured)}.` : '';
+                return [i === 0 ? ' = ' : item.amplification < 0 ? ' − ' : ' + ',
+                        element('span', { title: `${item.sentence}${configured}` }, `${multiple(Math.abs(item.amplification))} ${ITEMS[item.name] ?? part_name(item.name)}`)];
+        });
+        return element('tr', { class: 'part note explained', role: 'row' },
+                element('td', { colspan: 8, role: 'cell' }, element('b', {}, multiple(side.amplification)), words));
+}
+
 const note_row = note => element('tr', { class: 'part note', role: 'row' }, element('td', { colspan: 8, role: 'cell' }, String(note)));
 
 /* @context: { measure, open: Set of layers whose parts are shown, seconds }. */
@@ -168,5 +184,5 @@ export function ladder_table(side, context) {
                         above = rung;
         }
         return element('table', { class: 'ladder', role: 'table' }, head(scale, context.measure),
-                element('tbody', { role: 'rowgroup' }, rows, context.measure === 'bytes' ? unattributed_row(side, scale, context.seconds) : null));
+                element('tbody', { role: 'rowgroup' }, rows, context.measure === 'bytes' ? [unattributed_row(side, scale, context.seconds), explained_row(side)] : null));
 }

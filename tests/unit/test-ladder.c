@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "collectord/expected.h"
 #include "collectord/ladder.h"
 
 #define MB 1e6
@@ -312,6 +313,222 @@ static void reads_tell_cache_from_device(void **state)
         assert_close(part(&ladder->rungs[2], "cache_hit")->bytes, 31.6 * MB);
 }
 
+static double sum_explained(const struct ladder *ladder)
+{
+        double sum = 0;
+
+        for (size_t i = 0; i < ladder->n_explained; i++)
+                sum += ladder->explained[i].amplification;
+        return sum;
+}
+
+static const struct ladder_reason *item(const struct ladder *ladder, const char *name)
+{
+        for (size_t i = 0; i < ladder->n_explained; i++)
+                if (strcmp(ladder->explained[i].part, name) == 0)
+                        return &ladder->explained[i];
+        fail_msg("nothing is explained by %s", name);
+        return NULL;
+}
+
+static void an_amplification_reads_as_copies_and_what_is_added_to_them(void **state)
+{
+        static char name[] = "rbd";
+        static const struct facts_pool facts = {.id = 1, .name = name, .size = 3};
+        static const struct ladder_member pool[] = {
+                {"rbd", 254.5 * MB, 254.5 * MB / 16384, 3, false, &facts}};
+        struct ladder_input input = usual();
+        (void)state;
+
+        input.pools = pool;
+        input.store = (struct ladder_store){1, 4096};
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_int_equal(ladder->n_explained, 3);
+        assert_string_equal(ladder->explained[0].part, "copies");
+        assert_string_equal(ladder->explained[0].sentence, "3 copies of each byte.");
+        assert_close(ladder->explained[0].amplification, 3);
+        assert_string_equal(ladder->explained[1].part, "deferred");
+        assert_close(ladder->explained[1].configured, 3);
+        assert_non_null(strstr(ladder->explained[1].sentence, "(100 % here) defer below 64.0 KiB"));
+        assert_string_equal(ladder->explained[2].part, "metadata");
+        assert_true(isnan(ladder->explained[2].configured));
+        /* 0.6 MB are unattributed, which is less than LADDER_ITEM_MIN. */
+        assert_true(fabs(sum_explained(ladder) - ladder->point.amplification) < LADDER_ITEM_MIN);
+}
+
+static void what_is_explained_adds_up_whatever_the_counters_say(void **state)
+{
+        static const struct ladder_member pools[] = {
+                {"rbd", 254.5 * MB, 15533, NAN, false}, {"other", 10 * MB, 100, 2, false}};
+        struct ladder_input input = usual();
+        (void)state;
+
+        for (unsigned i = 0; i < 4; i++) {
+                input.n_pools = 1 + i % 2;
+                input.pools = i % 2 ? pools : pool_16k;
+                /* More deferred data was submitted than reached the WAL in this window. */
+                if (i >= 2)
+                        osd_16k[LADDER_SUBMITTED] = 1000 * MB;
+                osd_16k[LADDER_PUSH] = 50 * MB;
+                CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+                assert_true(fabs(sum_explained(ladder) - ladder->point.amplification) <
+                            2 * LADDER_ITEM_MIN);
+                assert_close(
+                        item(ladder, "recovery")->amplification, 50 * MB / ladder->rungs[0].bytes);
+        }
+}
+
+static void without_a_reason_the_amplification_is_still_explained(void **state)
+{
+        static const struct ladder_member pool[] = {{"rbd", 1700 * MB / 3, 9000, 3, false}};
+        struct ladder_input input = usual();
+        (void)state;
+
+        input.pools = pool;
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_int_equal(ladder->n_reasons, 0);
+        assert_close(item(ladder, "copies")->amplification, 3);
+        assert_true(item(ladder, "data")->amplification < 0);
+}
+
+static void what_compression_saves_is_no_unattributed_byte(void **state)
+{
+        static const struct ladder_member devices[] = {{"node1/sda", 1300 * MB, 1, NAN, false}};
+        struct ladder_input input = usual();
+        (void)state;
+
+        input.devices = devices;
+        input.n_devices = 1;
+        CLEANUP(ladder) struct ladder *without = compute(input);
+        assert_close(without->unattributed_bytes, (1300 - 1740.3) * MB);
+        assert_close(item(without, "unattributed")->amplification, (1300 - 1740.3) / 254.5);
+
+        osd_16k[LADDER_COMPRESSED_ORIGINAL] = 12 * 100 * MB;
+        osd_16k[LADDER_COMPRESSED_ALLOCATED] = 12 * 40 * MB;
+        CLEANUP(ladder) struct ladder *with = compute(input);
+        assert_true(isnan(with->unattributed_bytes));
+        assert_non_null(with->rungs[2].note);
+        assert_close(item(with, "compression")->amplification, (1300 - 1740.3) / 254.5);
+        assert_non_null(strstr(item(with, "compression")->sentence,
+                "What is kept compressed, 95.4 MiB, takes 38.1 MiB."));
+}
+
+static void each_rung_is_compared_with_the_one_above(void **state)
+{
+        CLEANUP(ladder) struct ladder *ladder = compute(usual());
+        (void)state;
+
+        assert_close(ladder->rungs[1].bytes_step.amplification, 786.8 / 254.5);
+        assert_close(ladder->rungs[1].bytes_step.expected, 3);
+        assert_close(ladder->rungs[2].bytes_step.ratio, 786.8 / 1740.3);
+        assert_close(ladder->rungs[2].bytes_step.expected, 1);
+        assert_close(ladder->rungs[2].bytes_step.excess, 1740.3 / 786.8);
+        assert_close(ladder->rungs[1].ops_step.amplification, 3);
+        assert_true(isnan(ladder->rungs[1].ops_step.expected));
+        assert_close(ladder->ops.amplification, 27000.0 / 15533);
+}
+
+static void the_ladder_of_some_osds_begins_with_what_they_received(void **state)
+{
+        struct ladder_input input = usual();
+        (void)state;
+
+        input.of = LADDER_OF_OSDS;
+        input.store = (struct ladder_store){1, 4096};
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_int_equal(ladder->base, LAYER_OSD);
+        assert_true(isnan(ladder->rungs[0].bytes));
+        assert_non_null(ladder->rungs[0].note);
+        assert_string_equal(ladder->rungs[0].detail, "");
+        assert_close(ladder->point.amplification, 1740.9 / 786.8);
+        assert_close(ladder->point.expected, 1);
+        assert_int_equal(ladder->point.state, RUNG_OK);
+        assert_string_equal(ladder->explained[0].part, "received");
+        assert_string_equal(ladder->reasons[0].part, "deferred");
+}
+
+static void the_ladder_of_a_pool_ends_with_what_was_asked_of_it(void **state)
+{
+        struct ladder_input input = usual();
+        (void)state;
+
+        input.of = LADDER_OF_POOL;
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_close(ladder->rungs[0].bytes, 254.5 * MB);
+        for (size_t i = 1; i < LADDER_RUNGS; i++) {
+                assert_true(isnan(ladder->rungs[i].bytes));
+                assert_int_equal(ladder->rungs[i].n_parts, 0);
+                assert_non_null(ladder->rungs[i].note);
+        }
+        assert_true(isnan(ladder->point.amplification));
+}
+
+static void scrub_and_snap_trim_stand_apart_without_a_number(void **state)
+{
+        struct ladder_input input = usual();
+        (void)state;
+
+        input.noise.pgs_snaptrim = 2;
+        input.noise.pgs_scrubbing = 1;
+        CLEANUP(ladder) struct ladder *write = compute(input);
+        assert_true(isnan(part(&write->rungs[1], "snap_trim")->bytes));
+        assert_false(part(&write->rungs[1], "snap_trim")->counted);
+        input.direction = RATIO_READ;
+        CLEANUP(ladder) struct ladder *read = compute(input);
+        assert_true(isnan(part(&read->rungs[1], "scrub")->bytes));
+}
+
+static struct expected_items itemise(
+        double bytes, const struct facts_pool *pool, double rotational, uint64_t min_alloc_size)
+{
+        struct expected_request request = {bytes, pool, rotational, min_alloc_size};
+        struct expected_items items;
+
+        expected_itemise(&request, &items);
+        return items;
+}
+
+static void the_configuration_tells_what_a_write_of_a_size_costs(void **state)
+{
+        static const struct facts_pool three = {.size = 3};
+        static const struct facts_pool parity = {
+                .erasure = true, .size = 3, .k = 2, .m = 1, .stripe_unit = 4096};
+        static const struct facts_pool wide = {
+                .erasure = true, .size = 6, .k = 4, .m = 2, .stripe_unit = 65536};
+        static const struct facts_pool unread = {.erasure = true, .size = 3};
+        struct expected_items items;
+        (void)state;
+
+        items = itemise(16384, &three, 1, 4096);
+        assert_close(items.copies, 3);
+        assert_close(items.stripe + items.padding, 0);
+        assert_close(items.deferred, 3);
+        assert_close(itemise(65536, &three, 1, 4096).deferred, 0);
+        assert_close(itemise(65536 - 4096, &three, 1, 4096).deferred, 3);
+        /* Half of the OSDs are on flash with an allocation unit of 16 KiB. */
+        assert_close(itemise(8192, &three, 0.5, 16384).deferred, 3);
+        assert_close(itemise(16384, &three, 0.5, 16384).deferred, 1.5);
+        assert_close(itemise(2048, &three, 0, 4096).padding, 3);
+        /* 64 KiB over 2 + 1: shards of 32 KiB. */
+        items = itemise(65536, &parity, 1, 4096);
+        assert_close(items.copies, 1.5);
+        assert_close(items.stripe, 0);
+        assert_close(items.piece, 32768);
+        assert_close(items.deferred, 1.5);
+        /* 16 KiB of a stripe of 256 KiB: 16 times (4 + 2) / 4. */
+        items = itemise(16384, &wide, 0, 4096);
+        assert_close(items.copies + items.stripe, 24);
+        assert_close(items.deferred, 0);
+        assert_true(isnan(itemise(16384, &unread, 1, 4096).stripe));
+        assert_true(isnan(itemise(16384, NULL, 1, 4096).copies));
+        assert_true(isnan(itemise(NAN, &three, 1, 4096).deferred));
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -327,6 +544,15 @@ int main(void)
                 cmocka_unit_test(an_idle_window_has_bytes_but_no_amplification),
                 cmocka_unit_test(unknown_osds_are_a_gap_and_their_bytes_null),
                 cmocka_unit_test(reads_tell_cache_from_device),
+                cmocka_unit_test(an_amplification_reads_as_copies_and_what_is_added_to_them),
+                cmocka_unit_test(what_is_explained_adds_up_whatever_the_counters_say),
+                cmocka_unit_test(without_a_reason_the_amplification_is_still_explained),
+                cmocka_unit_test(what_compression_saves_is_no_unattributed_byte),
+                cmocka_unit_test(each_rung_is_compared_with_the_one_above),
+                cmocka_unit_test(the_ladder_of_some_osds_begins_with_what_they_received),
+                cmocka_unit_test(the_ladder_of_a_pool_ends_with_what_was_asked_of_it),
+                cmocka_unit_test(scrub_and_snap_trim_stand_apart_without_a_number),
+                cmocka_unit_test(the_configuration_tells_what_a_write_of_a_size_costs),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -706,6 +706,98 @@ static void the_ladder_goes_down_from_pools_to_devices(void **state)
         json_decref(answer);
 }
 
+static json_t *ladder_of(json_t *answer, const char *key)
+{
+        json_t *ladder;
+        size_t i;
+
+        json_array_foreach (json_object_get(answer, "ladders"), i, ladder)
+                if (strcmp(json_string_value(json_object_get(ladder, "key")), key) == 0)
+                        return json_object_get(ladder, "write");
+        fail_msg("no ladder of %s", key);
+        return NULL;
+}
+
+static double rung_bytes(json_t *side, size_t rung)
+{
+        json_t *bytes =
+                json_object_get(json_array_get(json_object_get(side, "rungs"), rung), "bytes");
+
+        return json_is_null(bytes) ? NAN : json_number_value(bytes);
+}
+
+static void ladders_are_apart_by_what_was_asked(void **state)
+{
+        static const struct {
+                const char *by, *key;
+        } groups[] = {{"class", "ssd"}, {"host", "node2"}, {"osd", "osd.1"}};
+        struct world *world = *state;
+        char query[128];
+        json_t *answer, *side;
+
+        make_usual(world);
+        for (size_t i = 0; i < 3; i++) {
+                snprintf(query, sizeof(query), FROM_TO "&by=%s", groups[i].by);
+                answer = ask(world, api_ladder, query);
+                assert_int_equal(json_array_size(json_object_get(answer, "ladders")), 2);
+                side = ladder_of(answer, groups[i].key);
+                assert_true(isnan(rung_bytes(side, 0)));
+                assert_close(rung_bytes(side, 1), 100.0 * MIB);
+                assert_close(rung_bytes(side, 2), 125.0 * MIB);
+                assert_close(rung_bytes(side, 3), 125.0 * MIB);
+                assert_close(json_number_value(json_object_get(side, "amplification")), 1.25);
+                assert_close(json_number_value(json_object_get(side, "expected")), 1);
+                assert_string_equal(json_string_value(json_object_get(side, "state")), "ok");
+                json_decref(answer);
+        }
+        answer = ask(world, api_ladder, FROM_TO "&by=pool");
+        side = ladder_of(answer, "rbd");
+        assert_close(rung_bytes(side, 0), 100.0 * MIB);
+        assert_true(isnan(rung_bytes(side, 3)));
+        json_decref(answer);
+}
+
+static void ladders_come_in_pages(void **state)
+{
+        struct world *world = *state;
+        json_t *answer;
+
+        make_usual(world);
+        answer = ask(world, api_ladder, FROM_TO "&by=osd&limit=1");
+        ladder_of(answer, "osd.0");
+        assert_string_equal(json_string_value(json_object_get(answer, "cursor")), "osd.0");
+        json_decref(answer);
+        answer = ask(world, api_ladder, FROM_TO "&by=osd&limit=1&cursor=osd.0");
+        ladder_of(answer, "osd.1");
+        assert_true(json_is_null(json_object_get(answer, "cursor")));
+        json_decref(answer);
+}
+
+static void a_shared_device_is_in_no_osds_ladder_and_in_the_hosts(void **state)
+{
+        struct world *world = *state;
+        struct stream disks = disk_stream(HOST_1, 512), osds = osd_stream(HOST_1, "osd.0");
+        json_t *answer, *side;
+
+        put_facts(world, HOST_1,
+                "{\"host_id\":\"" HOST_1 "\",\"hostname\":\"node1\"," DISKS
+                ",\"clusters\":[{\"fsid\":\"" FSID "\",\"name\":\"ceph\",\"mgr_stats_period\":5,"
+                "\"osds\":[{\"id\":0,\"host\":\"node1\",\"up\":true,\"block\":[\"sda\"]},"
+                "{\"id\":1,\"host\":\"node1\",\"up\":true,\"block\":[\"sda\"]}],\"pools\":[]}]}");
+        write_rows(world, &disks, -5, 100);
+        write_rows(world, &osds, -5, 100);
+        answer = ask(world, api_ladder, FROM_TO "&by=osd");
+        side = ladder_of(answer, "osd.0");
+        assert_true(isnan(rung_bytes(side, 3)));
+        assert_non_null(
+                strstr(json_string_value(json_object_get(side, "detail")), "cannot be split"));
+        assert_close(rung_bytes(side, 1), 100.0 * MIB);
+        json_decref(answer);
+        answer = ask(world, api_ladder, FROM_TO "&by=host");
+        assert_close(rung_bytes(ladder_of(answer, "node1"), 3), 125.0 * MIB);
+        json_decref(answer);
+}
+
 static void the_ladder_of_the_last_minute_ends_where_samples_do(void **state)
 {
         struct world *world = *state;
@@ -982,6 +1074,9 @@ int main(void)
                 TEST(a_host_without_a_cluster_has_a_storage_layer_only),
                 TEST(the_ladder_goes_down_from_pools_to_devices),
                 TEST(the_ladder_of_the_last_minute_ends_where_samples_do),
+                TEST(ladders_are_apart_by_what_was_asked),
+                TEST(ladders_come_in_pages),
+                TEST(a_shared_device_is_in_no_osds_ladder_and_in_the_hosts),
                 TEST(curves_are_rates_sizes_and_latencies),
                 TEST(cells_of_histograms_are_curves_of_the_osd_layer),
                 TEST(an_entity_is_found_by_name_or_with_its_host),

@@ -1,0 +1,13 @@
+#pragma once
+/* What each rung of a ladder is made of; part of ladder.c. */
+
+#include "collectord/ladder.h"
+
+#define LADDER_PARTS_MAX 10u /* of the fixed ones: a rung's own kinds of bytes */
+
+/* @rung->parts has room for LADDER_PARTS_MAX and all members. */
+void ladder_fill_rung(struct ladder_rung *rung, const struct ladder_input *input);
+/* BlueStore keeps something compressed: what it was given is more than what it wrote. */
+bool ladder_is_compressing(const struct ladder_input *input);
+/* Their shards are no sub-operations: the OSD rung misses them. */
+bool ladder_erasure_took_writes(const struct ladder_input *input);
