@@ -85,17 +85,14 @@ int ladder_sums_read(struct ladder_sums *sums)
 static size_t fill_pools(const struct ladder_sums *sums, const struct layers_target *of,
         enum ratio_direction direction, struct ladder_member *ret)
 {
-        const struct facts_cluster *facts = sums->query->topology->clusters[sums->cluster].facts;
         uint32_t bytes = direction == RATIO_WRITE ? POOL_WRITE : POOL_READ;
         size_t n = 0;
 
         for (uint32_t i = 0; i < sums->pools->table->n_targets; i++) {
-                const struct facts_pool *pool = NULL;
+                const struct facts_pool *pool = topology_find_pool(sums->query->topology,
+                        sums->cluster, sums->pools->targets[i].pool, sums->window.from_us);
                 double sum = rung_sum(sums->pools->table, i, bytes, 0);
 
-                for (size_t k = 0; facts && k < facts->n_pools && !pool; k++)
-                        if (facts->pools[k].id == sums->pools->targets[i].pool)
-                                pool = &facts->pools[k];
                 /* A pool that is gone since and said nothing in this window is no part of it. */
                 if (!pool && isnan(sum))
                         continue;

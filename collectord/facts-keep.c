@@ -41,7 +41,72 @@ static bool could_tell(const struct election_voice *voice, const struct id *fsid
         return false;
 }
 
-int facts_keep(struct store_reader *reader, const struct election_voice *voice, struct facts *facts)
+/* ---- pools of the past ---- */
+
+static bool is_same_redundancy(const struct facts_pool *a, const struct facts_pool *b)
+{
+        return a->erasure == b->erasure && a->size == b->size && a->k == b->k && a->m == b->m &&
+               a->stripe_unit == b->stripe_unit;
+}
+
+static bool still_has(const struct facts_cluster *cluster, const struct facts_pool *pool)
+{
+        for (size_t i = 0; i < cluster->n_pools; i++)
+                if (cluster->pools[i].id == pool->id)
+                        return is_same_redundancy(&cluster->pools[i], pool);
+        return false;
+}
+
+/* Moves it, unless it is one of the @skip first that there is no room for. */
+static void move_pool(struct facts_cluster *cluster, struct facts_pool *pool, size_t *skip)
+{
+        if (*skip > 0) {
+                (*skip)--;
+                return;
+        }
+        cluster->past_pools[cluster->n_past_pools++] = *pool;
+        *pool = (struct facts_pool){0};
+}
+
+static int keep_pools(struct facts_cluster *cluster, struct facts_cluster *old, int64_t now_us)
+{
+        size_t n = old->n_past_pools, skip;
+
+        for (size_t i = 0; i < old->n_pools; i++)
+                n += !still_has(cluster, &old->pools[i]);
+        if (n == 0)
+                return 0;
+        cluster->past_pools = calloc(n, sizeof(*cluster->past_pools));
+        if (!cluster->past_pools)
+                return -ENOMEM;
+        skip = n > FACTS_PAST_POOLS_MAX ? n - FACTS_PAST_POOLS_MAX : 0;
+        for (size_t i = 0; i < old->n_past_pools; i++)
+                move_pool(cluster, &old->past_pools[i], &skip);
+        for (size_t i = 0; i < old->n_pools; i++) {
+                if (still_has(cluster, &old->pools[i]))
+                        continue;
+                old->pools[i].until_us = (uint64_t)now_us;
+                move_pool(cluster, &old->pools[i], &skip);
+        }
+        return 0;
+}
+
+static int keep_past(struct facts *facts, struct facts *old, int64_t now_us)
+{
+        for (size_t i = 0; i < facts->n_clusters; i++)
+                for (size_t k = 0; k < old->n_clusters; k++) {
+                        int r = 0;
+
+                        if (id_equal(&facts->clusters[i].fsid, &old->clusters[k].fsid))
+                                r = keep_pools(&facts->clusters[i], &old->clusters[k], now_us);
+                        if (r < 0)
+                                return r;
+                }
+        return 0;
+}
+
+int facts_keep(struct store_reader *reader, const struct election_voice *voice, int64_t now_us,
+        struct facts *facts)
 {
         CLEANUP(facts) struct facts *old = NULL;
         struct facts_cluster *clusters;
@@ -53,6 +118,9 @@ int facts_keep(struct store_reader *reader, const struct election_voice *voice, 
                 return 0;
         r = read_old_facts(reader, &facts->host_id, &old);
         if (r < 0 || !old || old->n_clusters == 0)
+                return r;
+        r = keep_past(facts, old, now_us);
+        if (r < 0)
                 return r;
         clusters = reallocarray(
                 facts->clusters, facts->n_clusters + old->n_clusters, sizeof(*clusters));

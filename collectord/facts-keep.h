@@ -3,6 +3,10 @@
  * An agent that starts, fails or is no longer elected does not tell the cluster: what it told is
  * kept and marked, so that no restart takes a cluster out of sight. One that is told is believed
  * before one that is kept.
+ *
+ * Windows of the past keep what was expected in them: a pool that is deleted, or gets other copies
+ * or another profile, stays among the past pools of its cluster, until @now_us. Ceph gives no pool
+ * id twice.
  */
 
 #include "lib/facts.h"
@@ -13,5 +17,5 @@
  * Adds to @facts the clusters that the same host told before, could still ask (@voice) and does not
  * tell now. @reader NULL: none. -ENOMEM, or what reading the store gives.
  */
-int facts_keep(
-        struct store_reader *reader, const struct election_voice *voice, struct facts *facts);
+int facts_keep(struct store_reader *reader, const struct election_voice *voice, int64_t now_us,
+        struct facts *facts);

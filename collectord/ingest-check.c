@@ -207,6 +207,14 @@ static int read_json(const struct api_request *request, struct api_response *res
         return 0;
 }
 
+static bool tells_the_past(const struct facts *facts)
+{
+        for (size_t i = 0; i < facts->n_clusters; i++)
+                if (facts->clusters[i].n_past_pools > 0)
+                        return true;
+        return false;
+}
+
 static int check_facts_json(const struct api_request *request, struct store_reader *reader,
         struct api_response *response, struct ingest_change *change, const json_t *json)
 {
@@ -220,9 +228,11 @@ static int check_facts_json(const struct api_request *request, struct store_read
                 return REFUSE(400, "%s", message ? message : "the facts are not valid");
         if (r < 0)
                 return r;
+        if (tells_the_past(facts))
+                return REFUSE(400, "past_pools is not for an agent to tell");
         if (!id_equal(&facts->host_id, &change->host))
                 return REFUSE(400, "host_id is another than the one in the path");
-        r = facts_keep(reader, &change->voice, facts);
+        r = facts_keep(reader, &change->voice, request->now_us, facts);
         if (r < 0)
                 return r;
         r = facts_to_json(facts, &canonical);

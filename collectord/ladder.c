@@ -146,7 +146,7 @@ static void set_amplifications(struct ladder *ladder)
         }
 }
 
-static double expected_of(const struct ladder_input *input)
+static double expected_of(const struct ladder_input *input, const char **ret_unknown)
 {
         CLEANUP(mem) struct expected_pool *pools = calloc(input->n_pools + 1, sizeof(*pools));
 
@@ -158,7 +158,7 @@ static double expected_of(const struct ladder_input *input)
                 pools[i] = (struct expected_pool){.name = input->pools[i].name,
                         .bytes = input->pools[i].bytes,
                         .factor = input->pools[i].factor};
-        return expected_write(pools, input->n_pools, NULL);
+        return expected_write(pools, input->n_pools, ret_unknown);
 }
 
 static void compare(const struct ladder *ladder, const struct ladder_input *input, enum layer upper,
@@ -173,9 +173,10 @@ static void compare(const struct ladder *ladder, const struct ladder_input *inpu
                 .direction = input->direction,
                 .measure = measure,
                 .seconds = input->seconds,
-                .expected = expected_between(upper, input->direction, measure, expected_of(input)),
                 .noise = input->noise,
         };
+        ret->expected = expected_between(
+                upper, input->direction, measure, expected_of(input, &ret->unknown_pool));
         ret->upper.layer = upper;
         ret->upper.sum = measure == RATIO_BYTES ? above->bytes : above->ops;
         ret->lower.layer = lower;

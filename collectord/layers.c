@@ -271,14 +271,12 @@ static const struct facts_cluster *facts_of(const struct layers *layers)
         return layers->query->topology->clusters[layers->spec.cluster].facts;
 }
 
-static const struct facts_pool *find_pool(const struct layers *layers, uint32_t id)
+static const struct facts_pool *find_pool(const struct layers *layers, uint32_t id, uint32_t window)
 {
-        const struct facts_cluster *facts = facts_of(layers);
+        const struct rung_windows *windows = &layers->spec.windows;
 
-        for (size_t i = 0; facts && i < facts->n_pools; i++)
-                if (facts->pools[i].id == id)
-                        return &facts->pools[i];
-        return NULL;
+        return topology_find_pool(layers->query->topology, layers->spec.cluster, id,
+                windows->from_us + (int64_t)(window * windows->step_us));
 }
 
 /* One host told about all pools, so the sum is whole as soon as one of them is there. */
@@ -302,7 +300,7 @@ static bool erasure_took_writes(const struct layers *layers, uint32_t window)
 {
         for (uint32_t i = 0; i < count_targets(&layers->pools); i++) {
                 const struct facts_pool *pool =
-                        find_pool(layers, layers->pools.result->targets[i].pool);
+                        find_pool(layers, layers->pools.result->targets[i].pool, window);
 
                 if (pool && pool->erasure &&
                         rung_sum(layers->pools.result->table, i, layers->pool_write_slot, window) >
@@ -384,7 +382,7 @@ double layers_expected_write(const struct layers *layers, const struct layers_ta
                         .name = pool->key,
                         .bytes = rung_sum(
                                 layers->pools.result->table, i, layers->pool_write_slot, window),
-                        .factor = expected_factor(find_pool(layers, pool->pool)),
+                        .factor = expected_factor(find_pool(layers, pool->pool, window)),
                 };
         }
         return expected_write(layers->mix, n, ret_unknown);

@@ -188,3 +188,32 @@ bool topology_host_in(const struct topology *topology, uint32_t host, uint32_t c
                         return true;
         return false;
 }
+
+static const struct facts_pool *find_pool_in(
+        const struct facts_cluster *facts, uint32_t id, int64_t at_us)
+{
+        for (size_t i = 0; i < facts->n_past_pools; i++)
+                if (facts->past_pools[i].id == id && (int64_t)facts->past_pools[i].until_us > at_us)
+                        return &facts->past_pools[i];
+        for (size_t i = 0; i < facts->n_pools; i++)
+                if (facts->pools[i].id == id)
+                        return &facts->pools[i];
+        return NULL;
+}
+
+const struct facts_pool *topology_find_pool(
+        const struct topology *topology, uint32_t cluster, uint32_t id, int64_t at_us)
+{
+        const struct topology_cluster *c = &topology->clusters[cluster];
+        const struct facts_pool *pool = c->facts ? find_pool_in(c->facts, id, at_us) : NULL;
+
+        /* Those who told the cluster earlier may remember what was gone before the one who does. */
+        for (size_t i = 0; i < topology->n_hosts && !pool; i++) {
+                const struct facts *facts = topology->hosts[i].facts;
+
+                for (size_t k = 0; k < facts->n_clusters && !pool; k++)
+                        if (id_equal(&facts->clusters[k].fsid, &c->fsid))
+                                pool = find_pool_in(&facts->clusters[k], id, at_us);
+        }
+        return pool;
+}

@@ -99,6 +99,10 @@ int topology_find_name(
 int topology_find_device(const struct topology *topology, uint32_t host, const char *name,
         const char *identity, uint32_t *ret);
 
+/* A pool as it was at a time: gone or changed since, maybe. NULL: nobody told about it. */
+const struct facts_pool *topology_find_pool(
+        const struct topology *topology, uint32_t cluster, uint32_t id, int64_t at_us);
+
 /* Whether @device is a leaf of @cluster. */
 bool topology_is_leaf_of(const struct topology *topology, uint32_t device, uint32_t cluster);
 /* Whether the host carries an OSD of @cluster (or none, for "none"). */

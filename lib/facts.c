@@ -67,6 +67,7 @@ static const struct field pool_fields[] = {
         F(facts_pool, k, U32, k),
         F(facts_pool, m, U32, m),
         F(facts_pool, stripe_unit, U32, stripe_unit),
+        F(facts_pool, until_us, U64, until_us),
         {0},
 };
 static const struct shape pool_shape = {sizeof(struct facts_pool), pool_fields};
@@ -80,6 +81,7 @@ static const struct field cluster_fields[] = {
         REQUIRED(facts_cluster, mgr_stats_period, SECONDS, mgr_stats_period_us),
         LIST(facts_cluster, osds, LIST, FACTS_OSDS_MAX, &osd_shape),
         LIST(facts_cluster, pools, LIST, FACTS_POOLS_MAX, &pool_shape),
+        LIST(facts_cluster, past_pools, LIST, FACTS_PAST_POOLS_MAX, &pool_shape),
         {0},
 };
 static const struct shape cluster_shape = {sizeof(struct facts_cluster), cluster_fields};

@@ -19,7 +19,8 @@
 #define FACTS_CLUSTERS_MAX 64u
 #define FACTS_OSDS_MAX 65536u
 #define FACTS_POOLS_MAX 4096u
-#define FACTS_PARENTS_MAX 256u /* an md array's members */
+#define FACTS_PAST_POOLS_MAX 1024u /* the oldest are forgotten first */
+#define FACTS_PARENTS_MAX 256u     /* an md array's members */
 
 enum device_kind {
         DEVICE_DISK,
@@ -74,6 +75,7 @@ struct facts_pool {
         uint32_t size;        /* copies, or k + m */
         uint32_t k, m;        /* EC only; 0 when the profile could not be read */
         uint32_t stripe_unit; /* bytes, EC only */
+        uint64_t until_us;    /* the collector's: of a past pool, when it was told no longer so */
 };
 
 struct facts_cluster {
@@ -86,6 +88,10 @@ struct facts_cluster {
         size_t n_osds;
         struct facts_pool *pools;
         size_t n_pools;
+        /* The collector's: pools that are gone since, or were redundant in another way; ascending
+         * by until_us. */
+        struct facts_pool *past_pools;
+        size_t n_past_pools;
         bool kept; /* the collector's: the agent told it once, and no longer does */
 };
 

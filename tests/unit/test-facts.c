@@ -28,7 +28,9 @@ static const char good[] =
         "\"rotational\":true,\"min_alloc_size\":4096,\"release\":\"16.2.15\",\"block\":[\"dm-3\"],"
         "\"db\":[],\"wal\":[]}],"
         "\"pools\":[{\"id\":2,\"name\":\"ec\",\"type\":\"erasure\",\"size\":3,\"k\":2,\"m\":1,"
-        "\"stripe_unit\":4096}]}]}";
+        "\"stripe_unit\":4096,\"until_us\":0}],\"past_pools\":[{\"id\":1,\"name\":\"gone\","
+        "\"type\":\"replicated\",\"size\":3,\"k\":0,\"m\":0,\"stripe_unit\":0,"
+        "\"until_us\":1796027570000000}]}]}";
 
 static json_t *load(const char *text)
 {

@@ -575,6 +575,56 @@ static void keeps_a_cluster_in_sight_while_its_agent_does_not_tell_it(void **sta
         assert_int_equal(kept(f, OTHER), -1);
 }
 
+/* Of the first cluster in the stored facts: "id/size" of each past pool. */
+static void read_past(struct fixture *f, char *ret, size_t size)
+{
+        struct id host;
+        char *text;
+        json_t *json, *pool;
+        size_t i, used = 0;
+
+        assert_int_equal(id_parse(HOST, &host), 0);
+        assert_int_equal(store_read_host_facts(f->reader, &host, &text), 0);
+        json = json_loads(text, 0, NULL);
+        free(text);
+        ret[0] = '\0';
+        json_array_foreach (
+                json_object_get(json_array_get(json_object_get(json, "clusters"), 0), "past_pools"),
+                i, pool)
+                used += (size_t)snprintf(ret + used, size - used, "%d/%d ",
+                        (int)json_integer_value(json_object_get(pool, "id")),
+                        (int)json_integer_value(json_object_get(pool, "size")));
+        json_decref(json);
+}
+
+static void remembers_pools_that_are_gone_or_changed_and_believes_no_agent_about_them(void **state)
+{
+#define POOLS_JSON(pools)                                                                          \
+        "{\"fsid\":\"" CLUSTER "\",\"name\":\"ceph\",\"mgr_stats_period\":5," pools "}"
+#define POOL_JSON(id, size)                                                                        \
+        "{\"id\":" id ",\"name\":\"p\",\"type\":\"replicated\",\"size\":" size "}"
+        struct fixture *f = *state;
+        char past[64];
+
+        f->sources = "ceph";
+        f->clusters = CLUSTER;
+        put_facts(f, POOLS_JSON("\"pools\":[" POOL_JSON("1", "3") "," POOL_JSON("2", "2") "]"));
+        read_past(f, past, sizeof(past));
+        assert_string_equal(past, "");
+        put_facts(f, POOLS_JSON("\"pools\":[" POOL_JSON("2", "2") "]"));
+        read_past(f, past, sizeof(past));
+        assert_string_equal(past, "1/3 ");
+        put_facts(f, POOLS_JSON("\"pools\":[" POOL_JSON("2", "4") "]"));
+        put_facts(f, ""); /* it starts */
+        put_facts(f, POOLS_JSON("\"pools\":[" POOL_JSON("2", "4") "]"));
+        read_past(f, past, sizeof(past));
+        assert_string_equal(past, "1/3 2/2 ");
+        f->size = (size_t)snprintf((char *)f->body, BODY_MAX,
+                "{\"host_id\":\"" HOST "\",\"hostname\":\"node1\",\"devices\":[],"
+                "\"clusters\":[" POOLS_JSON("\"past_pools\":[" POOL_JSON("2", "2") "]") "]}");
+        assert_int_equal(send(f, ROUTE_PUT_FACTS, "PUT", "/api/v1/facts/" HOST, NULL), 400);
+}
+
 static void stores_facts_of_the_host_in_the_path_only(void **state)
 {
         static const char body[] =
@@ -617,6 +667,7 @@ int main(void)
                 TEST(notices_two_machines_with_one_host_id),
                 TEST(keeps_a_cluster_in_sight_while_its_agent_does_not_tell_it),
                 TEST(refuses_a_plan_that_does_not_validate_and_keeps_the_old_one),
+                TEST(remembers_pools_that_are_gone_or_changed_and_believes_no_agent_about_them),
                 TEST(stores_facts_of_the_host_in_the_path_only),
         };
 

@@ -652,6 +652,178 @@ static void a_pool_that_was_deleted_keeps_its_bytes_and_nobody_knows_its_copies(
         json_decref(answer);
 }
 
+static json_t *ladder_of(json_t *answer, const char *key)
+{
+        json_t *ladder;
+        size_t i;
+
+        json_array_foreach (json_object_get(answer, "ladders"), i, ladder)
+                if (strcmp(json_string_value(json_object_get(ladder, "key")), key) == 0)
+                        return json_object_get(ladder, "write");
+        fail_msg("no ladder of %s", key);
+        return NULL;
+}
+
+static double rung_bytes(json_t *side, size_t rung)
+{
+        json_t *bytes =
+                json_object_get(json_array_get(json_object_get(side, "rungs"), rung), "bytes");
+
+        return json_is_null(bytes) ? NAN : json_number_value(bytes);
+}
+
+#define PAST(pool) "[],\"past_pools\":[" pool "]"
+
+static void a_pool_that_is_gone_since_keeps_what_was_expected_of_it(void **state)
+{
+        struct world *world = *state;
+        json_t *answer, *series, *side;
+
+        /* Deleted half way through the windows that are asked for. */
+        put_facts(world, HOST_1,
+                "{\"host_id\":\"" HOST_1 "\",\"hostname\":\"node1\"," DISKS
+                "," CLUSTERS(PAST("{\"id\":2,\"name\":\"rbd\",\"type\":\"replicated\",\"size\":2,"
+                                  "\"until_us\":1796027570000000}")) "}");
+        put_facts(world, HOST_2,
+                "{\"host_id\":\"" HOST_2 "\",\"hostname\":\"node2\"," DISKS ",\"clusters\":[]}");
+        write_disks(world, 512, 100);
+        write_osds(world, 100);
+        write_pools(world, 100);
+        answer = ask(world, api_ratio, FROM_TO "&step=10s");
+        series = one_series(answer, "cluster");
+        assert_close(number(series, "expected", 0), 2);
+        assert_close(number(series, "expected", 4), 2);
+        assert_true(isnan(number(series, "expected", 5)));
+        json_decref(answer);
+        answer = ask(world, api_ladder, FROM_TO);
+        side = json_object_get(answer, "write");
+        assert_close(json_number_value(json_object_get(side, "expected")), 2);
+        json_decref(answer);
+}
+
+static void a_pool_whose_copies_changed_keeps_those_of_then(void **state)
+{
+        struct world *world = *state;
+        json_t *answer, *series;
+
+        make_usual(world);
+        put_facts(world, HOST_1,
+                "{\"host_id\":\"" HOST_1 "\",\"hostname\":\"node1\"," DISKS "," CLUSTERS(POOLS(
+                        "3") ",\"past_pools\":[{\"id\":2,\"name\":\"rbd\",\"type\":"
+                             "\"replicated\",\"size\":2,\"until_us\":1796027570000000}]") "}");
+        answer = ask(world, api_ratio, FROM_TO "&step=10s");
+        series = one_series(answer, "cluster");
+        assert_close(number(series, "expected", 4), 2);
+        assert_close(number(series, "expected", 5), 3);
+        json_decref(answer);
+}
+
+/* ---- bad input: what is touched says so, the rest stays ---- */
+
+static void a_profile_that_cannot_be_read_takes_only_what_is_expected(void **state)
+{
+        struct world *world = *state;
+        json_t *answer, *side;
+
+        make_usual(world);
+        put_facts(world, HOST_1,
+                "{\"host_id\":\"" HOST_1 "\",\"hostname\":\"node1\"," DISKS
+                "," CLUSTERS("[{\"id\":2,\"name\":\"rbd\",\"type\":\"erasure\",\"size\":3}]") "}");
+        answer = ask(world, api_ladder, FROM_TO);
+        side = json_object_get(answer, "write");
+        assert_close(json_number_value(json_object_get(side, "amplification")), 2.5);
+        assert_true(json_is_null(json_object_get(side, "expected")));
+        assert_true(json_is_null(json_object_get(side, "excess")));
+        assert_non_null(strstr(json_string_value(json_object_get(side, "detail")),
+                "The redundancy of pool rbd is not known."));
+        assert_close(
+                json_number_value(json_object_get(json_object_get(side, "unattributed"), "bytes")),
+                0);
+        json_decref(answer);
+}
+
+static void a_counter_that_goes_backwards_is_a_reset_of_its_osd_only(void **state)
+{
+        struct world *world = *state;
+        struct stream first = osd_stream(HOST_1, "osd.0"), second = osd_stream(HOST_2, "osd.1");
+        json_t *answer, *side;
+
+        put_two_hosts(world);
+        write_disks(world, 512, 100);
+        write_pools(world, 100);
+        write_rows(world, &second, -5, 100);
+        write_rows(world, &first, -5, 49);
+        /* As if it began anew without a new process: everything starts below where it was. */
+        for (uint32_t i = 0; i < first.n_columns; i++)
+                first.begin[i] = -first.rate[i] * 50;
+        write_rows(world, &first, 50, 100);
+        answer = ask(world, api_ladder, FROM_TO "&by=osd");
+        side = ladder_of(answer, "osd.0");
+        assert_string_equal(json_string_value(json_object_get(side, "state")), "reset");
+        assert_non_null(strstr(json_string_value(json_object_get(side, "detail")),
+                "Counters of 1 of 1 OSDs restarted in this window."));
+        /* Only the second in which it happened is not known. */
+        assert_close(rung_bytes(side, 1), 99.0 * MIB);
+        assert_string_equal(
+                json_string_value(json_object_get(ladder_of(answer, "osd.1"), "state")), "ok");
+        assert_close(rung_bytes(ladder_of(answer, "osd.1"), 1), 100.0 * MIB);
+        json_decref(answer);
+}
+
+static void an_osd_that_moved_is_where_it_is_now_and_its_old_device_is_nobodys(void **state)
+{
+        struct world *world = *state;
+        struct stream first = osd_stream(HOST_1, "osd.0"), moved = osd_stream(HOST_2, "osd.0");
+        json_t *answer, *side;
+
+        put_facts(world, HOST_1,
+                "{\"host_id\":\"" HOST_1 "\",\"hostname\":\"node1\"," DISKS
+                ",\"clusters\":[{\"fsid\":\"" FSID "\",\"name\":\"ceph\",\"mgr_stats_period\":5,"
+                "\"osds\":[{\"id\":0,\"host\":\"node2\",\"up\":true,\"block\":[\"sda\"]}],"
+                "\"pools\":" POOLS("1") "}]}");
+        put_facts(world, HOST_2,
+                "{\"host_id\":\"" HOST_2 "\",\"hostname\":\"node2\"," DISKS ",\"clusters\":[]}");
+        write_disks(world, 512, 100);
+        write_pools(world, 100);
+        write_rows(world, &first, -5, 49);
+        write_rows(world, &moved, 52, 100);
+        answer = ask(world, api_ladder, FROM_TO "&by=host");
+        side = ladder_of(answer, "node2");
+        assert_string_equal(json_string_value(json_object_get(side, "state")), "reset");
+        assert_close(rung_bytes(side, 3), 125.0 * MIB);
+        assert_int_equal(json_array_size(json_object_get(answer, "ladders")), 1);
+        json_decref(answer);
+}
+
+static void a_clock_ten_minutes_off_leaves_the_other_host_alone(void **state)
+{
+        struct world *world = *state;
+        struct stream disks = disk_stream(HOST_1, 512), other = disk_stream(HOST_2, 512);
+        struct stream first = osd_stream(HOST_1, "osd.0"), second = osd_stream(HOST_2, "osd.1");
+        json_t *answer, *side;
+
+        put_two_hosts(world);
+        write_pools(world, 100);
+        write_rows(world, &disks, -5, 100);
+        write_rows(world, &first, -5, 100);
+        /* Its rows of these seconds carry times ten minutes earlier. */
+        write_rows(world, &other, -605, -500);
+        write_rows(world, &second, -605, -500);
+        answer = ask(world, api_ladder, FROM_TO "&by=host");
+        side = ladder_of(answer, "node1");
+        assert_string_equal(json_string_value(json_object_get(side, "state")), "ok");
+        assert_close(rung_bytes(side, 3), 125.0 * MIB);
+        assert_string_equal(
+                json_string_value(json_object_get(ladder_of(answer, "node2"), "state")), "gap");
+        json_decref(answer);
+        answer = ask(world, api_ladder, FROM_TO);
+        side = json_object_get(answer, "write");
+        assert_string_equal(json_string_value(json_object_get(side, "state")), "partial");
+        assert_non_null(strstr(json_string_value(json_object_get(side, "detail")),
+                "1 of 2 devices did not answer."));
+        json_decref(answer);
+}
+
 static void a_host_without_a_cluster_has_a_storage_layer_only(void **state)
 {
         struct world *world = *state;
@@ -704,26 +876,6 @@ static void the_ladder_goes_down_from_pools_to_devices(void **state)
                 json_string_value(json_object_get(json_object_get(answer, "read"), "state")),
                 "idle");
         json_decref(answer);
-}
-
-static json_t *ladder_of(json_t *answer, const char *key)
-{
-        json_t *ladder;
-        size_t i;
-
-        json_array_foreach (json_object_get(answer, "ladders"), i, ladder)
-                if (strcmp(json_string_value(json_object_get(ladder, "key")), key) == 0)
-                        return json_object_get(ladder, "write");
-        fail_msg("no ladder of %s", key);
-        return NULL;
-}
-
-static double rung_bytes(json_t *side, size_t rung)
-{
-        json_t *bytes =
-                json_object_get(json_array_get(json_object_get(side, "rungs"), rung), "bytes");
-
-        return json_is_null(bytes) ? NAN : json_number_value(bytes);
 }
 
 static void ladders_are_apart_by_what_was_asked(void **state)
@@ -1071,6 +1223,12 @@ int main(void)
                 TEST(a_device_of_two_osds_is_counted_once_and_not_split),
                 TEST(an_osd_0_of_another_cluster_is_not_ours),
                 TEST(a_pool_that_was_deleted_keeps_its_bytes_and_nobody_knows_its_copies),
+                TEST(a_pool_that_is_gone_since_keeps_what_was_expected_of_it),
+                TEST(a_pool_whose_copies_changed_keeps_those_of_then),
+                TEST(a_profile_that_cannot_be_read_takes_only_what_is_expected),
+                TEST(a_counter_that_goes_backwards_is_a_reset_of_its_osd_only),
+                TEST(an_osd_that_moved_is_where_it_is_now_and_its_old_device_is_nobodys),
+                TEST(a_clock_ten_minutes_off_leaves_the_other_host_alone),
                 TEST(a_host_without_a_cluster_has_a_storage_layer_only),
                 TEST(the_ladder_goes_down_from_pools_to_devices),
                 TEST(the_ladder_of_the_last_minute_ends_where_samples_do),
