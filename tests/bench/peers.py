@@ -191,16 +191,20 @@ class Victoria:
 
 
 def cpu_of(process, work):
-    """The server's CPU until it is idle again: what is done later counts, too."""
+    """The server's CPU until all is acknowledged, and until it is idle again: what is done later counts, too."""
     begin = cpu_seconds(process.pid)
     work()
-    last = cpu_seconds(process.pid)
+    acknowledged = last = cpu_seconds(process.pid)
     while True:
         time.sleep(1.0)
         now = cpu_seconds(process.pid)
         if now - last < 0.02:
-            return now - begin
+            return acknowledged - begin, now - begin
         last = now
+
+
+def note_ingest(results, name, cpu):
+    results.ingest[name], results.ingest_all[name] = VALUES / cpu[0], VALUES / cpu[1]
 
 
 def promql(world):
@@ -222,7 +226,7 @@ def strata_queries(world):
 
 class Results:
     def __init__(self):
-        self.ingest, self.stored, self.one, self.all = {}, {}, {}, {}
+        self.ingest, self.ingest_all, self.stored, self.one, self.all = {}, {}, {}, {}, {}
 
 
 def ingest_peer(peer_class, folder, bodies, results, label, then=None):
@@ -231,7 +235,7 @@ def ingest_peer(peer_class, folder, bodies, results, label, then=None):
         peer.process.wait_for(peer.port)
         # Of each host in order, hosts at the same time: a connection has its hosts.
         cpu = cpu_of(peer.process, lambda: peer.write(bodies))
-        results.ingest[f"{peer.name}, {label}"] = VALUES / cpu
+        note_ingest(results, f"{peer.name}, {label}", cpu)
         if then:
             then(peer)
 
@@ -286,7 +290,7 @@ def run_strata(arguments, folder, world, results, collector_class, load_class):
                                   f"--begin={world.begin}")
                 report = load.finish()
                 assert report["values"] == VALUES and report["unacknowledged"] == 0, report
-            results.ingest[f"collector, blocks of {rows} rows"] = VALUES / cpu_of(collector, work)
+            note_ingest(results, f"collector, blocks of {rows} rows", cpu_of(collector, work))
             if rows == 60:
                 one, everything = strata_queries(world)
                 for found, query, runs in ((results.one, one, QUERY_RUNS), (results.all, everything, SUM_RUNS)):
@@ -295,9 +299,10 @@ def run_strata(arguments, folder, world, results, collector_class, load_class):
         results.stored[f"collector, blocks of {rows} rows"] = folder_bytes(collector.store) / VALUES
 
 
-def print_ingest(table, found):
+def print_ingest(table, what, found):
+    print(f"  millions of values a second and core, {what}")
     for name, value in found.items():
-        table.line(f"  {name}: values a second and core", value / 1e6, "million")
+        table.line(f"    {name}", value / 1e6)
     ours = max(value for name, value in found.items() if name.startswith("collector"))
     peers = {name: value for name, value in found.items() if not name.startswith("collector")}
     table.line("    collector / the better peer, each at its best", ours / max(peers.values()), "", at_least=INGEST_GOAL)
@@ -322,7 +327,8 @@ def run(arguments, table, folder, collector_class, load_class):
     run_prometheus(folder, world, results)
     run_victoria(folder, world, results)
     print(f"{HOSTS * DEVICES} disks, {METRICS} metrics, an hour at {INTERVAL} s: {VALUES} values")
-    print_ingest(table, results.ingest)
+    print_ingest(table, "until all is acknowledged", results.ingest)
+    print_ingest(table, "until the server is idle: merged, summed, compacted", results.ingest_all)
     for name, value in results.stored.items():
         table.line(f"  {name}: stored bytes a value", value)
     ours = min(value for name, value in results.stored.items() if name.startswith("collector"))

@@ -42,7 +42,7 @@ static FILE *make_trace(void)
 
         assert(file);
         for (unsigned i = 0; i < 100; i++) {
-                fputs("253 0 vda", file);
+                fprintf(file, "# %u000\n253 0 vda", i);
                 for (unsigned k = 0; k < WORLD_METRICS; k++)
                         fprintf(file, " %u", k == 8 ? i % 3 : i * (k + 1));
                 fputs("\n", file);
