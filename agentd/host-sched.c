@@ -4,11 +4,49 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "agentd/text-file.h"
+#include "lib/cleanup.h"
 
 #define SCHEDSTAT_MAX 96u /* "25836071 1286071 93\n": nanoseconds run, waited, slices */
+#define USES_MAX 60u      /* an OSD's threads stay, but for a change of its configuration */
+
+/* On the way of an operation; the others are timers, logs and statistics. */
+static const char *const names[] = {
+        "tp_osd_tp", "msgr-worker-", "bstore_kv_sync", "bstore_kv_final", "bstore_aio", "reactor-"};
+
+static bool is_of_operations(int folder, const char *thread)
+{
+        char path[64], name[32];
+
+        snprintf(path, sizeof(path), "%.32s/comm", thread);
+        if (text_file_read(folder, path, name, sizeof(name)) <= 0)
+                return false;
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                if (strncmp(name, names[i], strlen(names[i])) == 0)
+                        return true;
+        return false;
+}
+
+static void look_up(const char *path, struct host_sched *sched)
+{
+        struct dirent *entry;
+        DIR *folder = opendir(path);
+
+        sched->n_threads = sched->uses = 0;
+        if (!folder)
+                return;
+        while (sched->n_threads < HOST_SCHED_THREADS_MAX && (entry = readdir(folder)))
+                if (entry->d_name[0] != '.' && is_of_operations(dirfd(folder), entry->d_name))
+                        sched->threads[sched->n_threads++] =
+                                (uint32_t)strtoul(entry->d_name, NULL, 10);
+        closedir(folder);
+}
 
 /* A thread that ended takes its time out of the sum: that reading adds nothing. */
 static void add(uint64_t sum, uint64_t *before, uint64_t *total)
@@ -21,34 +59,34 @@ static void add(uint64_t sum, uint64_t *before, uint64_t *total)
 void host_sched_read(const char *root, uint32_t pid, uint64_t now_us, struct host_sched *sched)
 {
         uint64_t run_sum = 0, wait_sum = 0;
-        struct dirent *entry;
+        uint32_t n_read = 0;
         char path[PATH_MAX];
-        unsigned n = 0;
-        DIR *folder;
+        CLEANUP(fd) int folder = -1;
 
         if (sched->read_us != 0 && now_us - sched->read_us < HOST_SCHED_INTERVAL_US)
                 return;
+        sched->read_us = now_us;
         snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/task", root, pid);
-        folder = opendir(path);
-        if (!folder)
+        if (sched->n_threads == 0 || ++sched->uses == USES_MAX)
+                look_up(path, sched);
+        folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (folder < 0)
                 return;
-        while (n < HOST_SCHED_THREADS_MAX && (entry = readdir(folder))) {
+        for (uint32_t i = 0; i < sched->n_threads; i++) {
                 char text[SCHEDSTAT_MAX];
                 uint64_t run_ns, wait_ns;
 
-                if (entry->d_name[0] == '.')
-                        continue;
-                snprintf(path, sizeof(path), "%.32s/schedstat", entry->d_name);
-                if (text_file_read(dirfd(folder), path, text, sizeof(text)) <= 0 ||
+                snprintf(path, sizeof(path), "%" PRIu32 "/schedstat", sched->threads[i]);
+                if (text_file_read(folder, path, text, sizeof(text)) <= 0 ||
                         sscanf(text, "%" SCNu64 " %" SCNu64, &run_ns, &wait_ns) != 2)
                         continue;
                 run_sum += run_ns;
                 wait_sum += wait_ns;
-                n++;
+                n_read++;
         }
-        closedir(folder);
-        sched->read_us = now_us;
-        if (n == 0)
+        if (n_read < sched->n_threads)
+                sched->uses = USES_MAX - 1; /* look again */
+        if (n_read == 0)
                 return;
         add(run_sum, &sched->run_sum, &sched->run_ns);
         add(wait_sum, &sched->wait_sum, &sched->wait_ns);

@@ -98,7 +98,9 @@ static int see_agent(void *userdata, const struct store_agent *agent)
         double offset = (double)agent->clock_offset_us / 1e6;
         uint32_t host;
 
-        if (topology_find_host(topology, &agent->host, &host) < 0 ||
+        /* A clock that nobody has compared is believed. */
+        if (agent->clock_offset_us == INT64_MIN ||
+                topology_find_host(topology, &agent->host, &host) < 0 ||
                 !topology_host_in(topology, host, job->cluster) ||
                 llabs(agent->clock_offset_us) <= EVIDENCE_CLOCK_MAX_US)
                 return 0;

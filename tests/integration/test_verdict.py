@@ -8,13 +8,14 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
 import time
 from dataclasses import dataclass, field
 
 import pytest
 
 import induce
-from system import ARTEFACTS, Agent, Collector, wait_for
+from system import ARTEFACTS, STRATA, Agent, Collector, wait_for
 
 RUNS = int(os.environ.get("STRATA_VERDICT_RUNS", "0"))
 ONLY = [name for name in os.environ.get("STRATA_VERDICT_ONLY", "").split(",") if name]
@@ -45,6 +46,7 @@ class Outcome:
     seconds: float = None  # from the onset to the verdict
     said: list = field(default_factory=list)
     sentence: str = ""
+    metrics: bool = False  # the verdict stood in /metrics, too
 
 
 def loop_of(cluster, osd):
@@ -126,10 +128,16 @@ class Bench:
             if not outcome.said or outcome.said[-1] != said:
                 outcome.said.append(said)
                 outcome.sentence = verdict["sentence"]
+            if said[0] != "none" and not outcome.metrics:
+                outcome.metrics = self.in_metrics(said)
             if not calm and said == (situation.layer, situation.rule, self.entity(situation)):
                 outcome.seconds = time.monotonic() - onset
                 return
             time.sleep(0.5)
+
+    def in_metrics(self, said):
+        layer, rule, entity = said
+        return f'rule="{rule}",layer="{layer}",entity="{entity}"}} 1' in self.collector.request("GET", "/metrics").text
 
     def run(self, situation):
         # For the record each begins in peace; else only those that must find peace.
@@ -160,7 +168,7 @@ class Bench:
             calm = situation.layer == "none"
             right = [one for one in outcomes if (one.said == [("none", None, None)] if calm else one.seconds is not None)]
             when = ", ".join(f"{one.seconds:.0f}" for one in outcomes if one.seconds is not None) or "–"
-            way = sorted({"/".join(filter(None, said[:2])) for one in outcomes for said in one.said} -
+            way = sorted({"/".join(filter(None, said[:2])) for one in outcomes for said in one.said[1:]} -
                          {"/".join(filter(None, (situation.layer, situation.rule))), "none"})
             lines.append(f"| {situation.name} | {situation.layer}{', ' + situation.rule if situation.rule else ''} | "
                          f"{len(right)} of {len(outcomes)} | {when} | {', '.join(way)} |")
@@ -202,6 +210,7 @@ def test_the_verdict_names_what_was_made_the_bottleneck(bench, situation, run):
         assert bench.findings(open="yes")["findings"] == []
     else:
         assert outcome.seconds is not None, f"said {outcome.said}: {outcome.sentence}"
+        assert outcome.metrics
 
 
 def test_a_finding_has_a_begin_an_end_numbers_and_curves_that_can_be_drawn(bench):
@@ -218,6 +227,26 @@ def test_a_finding_has_a_begin_an_end_numbers_and_curves_that_can_be_drawn(bench
                                                                    "to": finding["last"]})
             assert answer.status_code == 200, f"{curve}: {answer.text}"
             assert answer.json()["series"], curve
+
+
+def strata(bench, *arguments):
+    return subprocess.run([STRATA, "findings", "--url", bench.collector.url, *arguments], capture_output=True, text=True,
+                          check=True, timeout=60).stdout
+
+
+def test_the_command_line_and_the_metrics_say_what_the_api_says(bench):
+    bench.calm()
+    said = json.loads(strata(bench, "--json", "--ended"))
+    verdict = bench.verdict()
+    assert [one["id"] for one in said["findings"]] == [one["id"] for one in bench.findings(limit=1000)["findings"]]
+    assert said["verdicts"][0]["layer"] == verdict["layer"] == "none"
+    text = strata(bench, "--ended")
+    assert "no bottleneck" in text.splitlines()[0] and verdict["sentence"] in text
+    for finding in said["findings"]:
+        assert finding["sentence"] in text and finding["advice"] in text
+    metrics = bench.collector.request("GET", "/metrics").text
+    assert f'strata_verdict{{cluster="{bench.cluster.fsid()}",rule="",layer="none",entity=""}} 1' in metrics
+    assert "\nstrata_finding{" not in metrics
 
 
 def test_the_pages_of_findings_are_the_whole_list(bench):

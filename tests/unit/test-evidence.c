@@ -371,6 +371,17 @@ static void a_host_whose_clock_is_ten_minutes_off_is_left_out(void **state)
         must_name_the_slow_disk(world);
 }
 
+static void a_clock_that_nobody_has_compared_is_believed(void **state)
+{
+        struct world *world = *state;
+
+        world->first_clock_us = INT64_MIN;
+        judge(world);
+        assert_false(world->evidence->osds[0].silent);
+        assert_int_equal(world->evidence->n_doubts, 0);
+        must_name_the_slow_disk(world);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -382,6 +393,7 @@ int main(void)
                 TEST(a_profile_that_cannot_be_read_is_said),
                 TEST(a_device_that_two_osds_claim_is_said_and_counted_once),
                 TEST(a_host_whose_clock_is_ten_minutes_off_is_left_out),
+                TEST(a_clock_that_nobody_has_compared_is_believed),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,7 +87,8 @@ static void osd_processes_are_known_by_their_id(void **state)
         node_remove(root);
 }
 
-static void thread_write(const char *root, const char *thread, const char *schedstat)
+static void thread_write(
+        const char *root, const char *thread, const char *name, const char *schedstat)
 {
         char path[128];
 
@@ -95,11 +96,14 @@ static void thread_write(const char *root, const char *thread, const char *sched
         mkdir(path, 0755);
         snprintf(path, sizeof(path), "%s/proc/5845/task/%s", root, thread);
         mkdir(path, 0755);
+        snprintf(path, sizeof(path), "proc/5845/task/%s/comm", thread);
+        file_write(root, path, name);
         snprintf(path, sizeof(path), "proc/5845/task/%s/schedstat", thread);
         file_write(root, path, schedstat);
 }
 
-static void the_wait_for_a_cpu_is_summed_over_threads_and_outlives_them(void **state)
+static void the_wait_for_a_cpu_is_summed_over_the_threads_of_operations_and_outlives_them(
+        void **state)
 {
         const uint64_t later_us = HOST_SCHED_INTERVAL_US;
         struct host_sched sched = {0};
@@ -107,23 +111,26 @@ static void the_wait_for_a_cpu_is_summed_over_threads_and_outlives_them(void **s
 
         (void)state;
         node_copy(root);
-        thread_write(root, "5845", "100 7 3\n");
-        thread_write(root, "5850", "1000 20 3\n");
+        thread_write(root, "5845", "ceph-osd\n", "5 5 5\n");
+        thread_write(root, "5846", "safe_timer\n", "5 90000 5\n");
+        thread_write(root, "5849", "msgr-worker-0\n", "100 7 3\n");
+        thread_write(root, "5850", "tp_osd_tp\n", "1000 20 3\n");
         host_sched_read(root, 5845, 1, &sched);
         assert_int_equal(sched.run_ns, 1100);
         assert_int_equal(sched.wait_ns, 27);
-        thread_write(root, "5850", "1500 320 3\n");
+        thread_write(root, "5850", "tp_osd_tp\n", "1500 320 3\n");
         host_sched_read(root, 5845, later_us, &sched);
         assert_int_equal(sched.run_ns, 1100); /* read a moment ago */
         host_sched_read(root, 5845, later_us + 1, &sched);
         assert_int_equal(sched.run_ns, 1600);
         assert_int_equal(sched.wait_ns, 327);
-        snprintf(path, sizeof(path), "%s/proc/5845/task/5850/schedstat", root);
-        assert_int_equal(unlink(path), 0);
+        snprintf(path, sizeof(path), "rm -r %s/proc/5845/task/5850", root);
+        assert_int_equal(system(path), 0);
         host_sched_read(root, 5845, 2 * later_us + 1, &sched);
         assert_int_equal(sched.wait_ns, 327);
-        thread_write(root, "5845", "150 17 4\n");
+        thread_write(root, "5849", "msgr-worker-0\n", "150 17 4\n");
         host_sched_read(root, 5845, 3 * later_us + 1, &sched);
+        assert_int_equal(sched.n_threads, 1);
         assert_int_equal(sched.run_ns, 1650);
         assert_int_equal(sched.wait_ns, 337);
         node_remove(root);
@@ -313,7 +320,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_captured_node_is_read),
                 cmocka_unit_test(osd_processes_are_known_by_their_id),
-                cmocka_unit_test(the_wait_for_a_cpu_is_summed_over_threads_and_outlives_them),
+                cmocka_unit_test(
+                        the_wait_for_a_cpu_is_summed_over_the_threads_of_operations_and_outlives_them),
                 cmocka_unit_test(the_id_stands_in_several_forms_of_command_lines),
                 cmocka_unit_test(two_osds_of_one_name_are_told_apart),
                 cmocka_unit_test(a_kernel_without_pressure_has_no_such_columns),

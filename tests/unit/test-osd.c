@@ -1,7 +1,7 @@
 /* Who the OSDs of a node are, and their counters. What hostile ones do is in test-osd-fault.c. */
-#include "osd-fixture.h"
+#include <sys/prctl.h>
 
-#define PROCESS_COLUMNS 2u /* beside the counters: what the kernel tells of the process */
+#include "osd-fixture.h"
 
 static void an_osd_is_known_by_what_it_says_itself(void **state)
 {
@@ -16,13 +16,37 @@ static void an_osd_is_known_by_what_it_says_itself(void **state)
         node_open(&node, NULL);
         assert_int_equal(collect(&node), 0);
         assert_int_equal(node.sample.n_entities, 1);
-        assert_int_equal(node.sample.n_columns, 3 + PROCESS_COLUMNS);
+        assert_int_equal(node.sample.n_columns, 3);
         assert_int_equal(node.sample.failures, 0);
         assert_string_equal(node.sample.entities[0].name, "osd.3");
         assert_string_equal(node.sample.entities[0].identity, fake.fsid);
         assert_string_equal(id_format(&node.sample.entities[0].cluster, fsid), CLUSTER);
         assert_int_equal(host_process_read_start("", (uint32_t)getpid(), &start), 0);
         assert_true(node.sample.entities[0].instance == start);
+        assert_int_equal(value(&node, "osd.3", METRIC_OSD_OP_W), 100);
+        fake_stop(&fake);
+        node_stop(&node);
+}
+
+/* The fake is a thread of this program, which takes the name of a thread that handles operations.
+ */
+static void the_kernel_tells_how_the_process_fares_for_a_cpu(void **state)
+{
+        struct fake fake;
+        struct node node;
+        char name[16];
+
+        (void)state;
+        assert_int_equal(prctl(PR_GET_NAME, name), 0);
+        assert_int_equal(prctl(PR_SET_NAME, "tp_osd_tp"), 0);
+        node_start(&node);
+        fake_start(&fake, &node, 3);
+        node_open(&node, NULL);
+        assert_int_equal(collect(&node), 0);
+        assert_int_equal(prctl(PR_SET_NAME, name), 0);
+        assert_int_equal(node.sample.n_columns, 3 + 2);
+        assert_true(value(&node, "osd.3", METRIC_OSD_RUN_TIME) > 0);
+        assert_true(value(&node, "osd.3", METRIC_OSD_WAIT_TIME) >= 0);
         assert_int_equal(value(&node, "osd.3", METRIC_OSD_OP_W), 100);
         fake_stop(&fake);
         node_stop(&node);
@@ -149,7 +173,7 @@ static void counters_that_a_release_lacks_have_no_column(void **state)
         assert_int_equal(node.n_lines, 1);
         assert_non_null(
                 strstr(node.lines, "osd.0: Ceph 16.2.15 has no counter for op_r_out_bytes"));
-        assert_int_equal(node.sample.n_columns, 3 + PROCESS_COLUMNS);
+        assert_int_equal(node.sample.n_columns, 3);
         fake_stop(&fake);
         node_stop(&node);
 }
@@ -204,7 +228,7 @@ static void two_clusters_on_one_host_keep_their_osd_0_apart(void **state)
         assert_int_equal(collect(&node), 0);
         assert_int_equal(node.sample.failures, 0);
         assert_int_equal(node.sample.n_entities, 2);
-        assert_int_equal(node.sample.n_columns, 6 + 2 * PROCESS_COLUMNS);
+        assert_int_equal(node.sample.n_columns, 6);
         for (unsigned i = 0; i < 2; i++) {
                 const struct block_entity *entity = &node.sample.entities[i];
                 unsigned which = strcmp(id_format(&entity->cluster, text), CLUSTER) == 0 ? 0 : 1;
@@ -237,7 +261,7 @@ static void what_a_release_counts_wrongly_has_no_column_and_one_line(void **stat
                 node_open(&node, NULL);
                 assert_int_equal(collect(&node), 0);
                 assert_int_equal(collect(&node), 0);
-                assert_int_equal(node.sample.n_columns, 1 + i + PROCESS_COLUMNS);
+                assert_int_equal(node.sample.n_columns, 1 + i);
                 assert_int_equal(
                         value(&node, "osd.0", METRIC_BLUESTORE_BUFFER_HIT_BYTES), i == 0 ? -1 : 5);
                 assert_int_equal(
@@ -286,6 +310,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_osd_is_known_by_what_it_says_itself),
+                cmocka_unit_test(the_kernel_tells_how_the_process_fares_for_a_cpu),
                 cmocka_unit_test(who_it_is_is_asked_once_and_counters_each_time),
                 cmocka_unit_test(counters_that_were_reset_are_another_instance),
                 cmocka_unit_test(a_new_socket_is_asked_who_it_is),
