@@ -84,4 +84,5 @@ VALUE(BLUEFS, "read_prefetch_count", BLUEFS_READ_PREFETCH_COUNT),
 VALUE(BLUEFS, "db_used_bytes", BLUEFS_DB_USED_BYTES),
 VALUE(BLUEFS, "db_total_bytes", BLUEFS_DB_TOTAL_BYTES),
 VALUE(BLUEFS, "slow_used_bytes", BLUEFS_SLOW_USED_BYTES),
+VALUE(BLUEFS, "log_compactions", BLUEFS_LOG_COMPACTIONS),
         /* clang-format on */

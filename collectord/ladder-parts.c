@@ -82,6 +82,11 @@ bool ladder_is_compressing(const struct ladder_input *input)
         return input->osd[LADDER_COMPRESSED_ORIGINAL] > 0;
 }
 
+double ladder_compaction_bytes(const struct ladder_input *input)
+{
+        return known(input->osd[LADDER_COMPACTIONS]) * input->store.compaction_bytes;
+}
+
 static void fill_objectstore_write(struct ladder_rung *rung, const struct ladder_input *input)
 {
         const double *osd = input->osd;
@@ -131,6 +136,13 @@ static void fill_objectstore_write(struct ladder_rung *rung, const struct ladder
                                .counted = true,
                                .bytes = osd[LADDER_LOG],
                                .ops = NAN});
+        add_part(rung, (struct ladder_part){.name = "log_compaction",
+                               .kind = "bluefs",
+                               .help = "Compactions of that journal: counted, at two allocation "
+                                       "units of BlueFS and a block each.",
+                               .counted = true,
+                               .bytes = ladder_compaction_bytes(input),
+                               .ops = osd[LADDER_COMPACTIONS]});
         add_part(rung,
                 (struct ladder_part){.name = "padding",
                         .kind = "bluestore",
@@ -138,7 +150,7 @@ static void fill_objectstore_write(struct ladder_rung *rung, const struct ladder
                         .counted = true,
                         .bytes = unknown ? NAN : ladder_padding(osd),
                         .ops = osd[LADDER_SMALL_OPS]});
-        rung->bytes = ladder_written_bytes(osd);
+        rung->bytes = ladder_written_bytes(osd) + ladder_compaction_bytes(input);
         rung->ops = ops;
         if (ladder_is_compressing(input))
                 rung->note = "BlueStore compresses, and counts bytes before it does: what it saved "

@@ -180,7 +180,8 @@ static void explain_deferred(struct ladder *ladder, const struct ladder_input *i
 /* @wal: its bytes beside the deferred data. */
 static void explain_metadata(struct ladder *ladder, const struct ladder_input *input, double wal)
 {
-        double sst = known(input->osd[LADDER_SST]), log = known(input->osd[LADDER_LOG]);
+        double sst = known(input->osd[LADDER_SST]),
+               log = known(input->osd[LADDER_LOG]) + ladder_compaction_bytes(input);
         double ops = known(ladder->rungs[ladder->base - LAYER_FILESYSTEM].ops);
         char a[SIZE_TEXT_MAX], b[SIZE_TEXT_MAX], c[SIZE_TEXT_MAX], each[SIZE_TEXT_MAX];
 

@@ -29,8 +29,9 @@
  *     over 6k, not aligned    119517184      0                       16908288          16908288
  *     over 100k, not aligned  427638784      0                        8441856           8441856
  *
- * (405504 bytes are 33 blocks for each OSD, at a compaction of the BlueFS log, which no counter
- * has.)
+ * (405504 bytes are 33 blocks for each OSD: a compaction of the BlueFS log, whose bytes no counter
+ * has, writes two allocation units of BlueFS and a block. With a DB device of its own, where the
+ * unit is 1 MiB, it was 513 blocks. Compactions are counted, so that they are a part of their own.)
  */
 
 #include <stdbool.h>
@@ -42,9 +43,11 @@
 #include "collectord/ratio.h"
 #include "collectord/rung.h"
 
-#define LADDER_BLOCK_BYTES 4096.0 /* bdev_block_size */
-#define LADDER_REASON_EXCESS 1.2  /* below, there is nothing to explain */
-#define LADDER_REASON_MIN 0.05    /* amplification; smaller parts are no reason */
+#define LADDER_BLOCK_BYTES 4096.0                                 /* bdev_block_size */
+#define LADDER_COMPACTION_SHARED (2 * 65536 + LADDER_BLOCK_BYTES) /* bluefs_shared_alloc_size */
+#define LADDER_COMPACTION_DEDICATED (2 * 1048576 + LADDER_BLOCK_BYTES) /* bluefs_alloc_size */
+#define LADDER_REASON_EXCESS 1.2 /* below, there is nothing to explain */
+#define LADDER_REASON_MIN 0.05   /* amplification; smaller parts are no reason */
 #define LADDER_RUNGS 4u
 #define LADDER_REASONS_MAX 6u
 #define LADDER_ITEMS_MAX 10u
@@ -83,6 +86,7 @@ enum ladder_slot {
         LADDER_STORE_READ_OPS,
         LADDER_BLUEFS_READ,
         LADDER_BLUEFS_READ_OPS,
+        LADDER_COMPACTIONS,
         LADDER_COMPRESSED_ORIGINAL, /* stored, times seconds */
         LADDER_COMPRESSED_ALLOCATED,
         LADDER_SLOTS_MAX_,
@@ -121,6 +125,7 @@ struct ladder_member {
 struct ladder_store {
         double rotational;       /* share of the OSDs, NaN unknown */
         uint64_t min_alloc_size; /* the largest, 0 unknown */
+        double compaction_bytes; /* that one compaction of the BlueFS journal writes, 0 unknown */
 };
 
 /* Pools are spread over all OSDs, so neither can be split by the other. */

@@ -99,6 +99,7 @@ METRIC(270, BLUEFS_READ_PREFETCH_COUNT, OSD, OBJECTSTORE, "bluefs_read_prefetch_
 METRIC(271, BLUEFS_DB_USED_BYTES, OSD, OBJECTSTORE, "bluefs_db_used_bytes", GAUGE, BYTES, 64, "Bytes used on the DB device")
 METRIC(272, BLUEFS_DB_TOTAL_BYTES, OSD, OBJECTSTORE, "bluefs_db_total_bytes", GAUGE, BYTES, 64, "Size of the DB device")
 METRIC(273, BLUEFS_SLOW_USED_BYTES, OSD, OBJECTSTORE, "bluefs_slow_used_bytes", GAUGE, BYTES, 64, "RocksDB bytes on the slow device")
+METRIC(274, BLUEFS_LOG_COMPACTIONS, OSD, OBJECTSTORE, "bluefs_log_compactions", COUNTER, OPERATIONS, 64, "Compactions of the BlueFS journal")
 METRIC(300, POOL_READ_OPS, CEPH, FILESYSTEM, "read_ops", COUNTER, OPERATIONS, 64, "Client reads of the pool (PG statistics)")
 METRIC(301, POOL_READ_BYTES, CEPH, FILESYSTEM, "read_bytes", COUNTER, BYTES, 64, "Client bytes read (PG statistics, multiples of 1 KiB)")
 METRIC(302, POOL_WRITE_OPS, CEPH, FILESYSTEM, "write_ops", COUNTER, OPERATIONS, 64, "Client writes of the pool (PG statistics)")

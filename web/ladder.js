@@ -8,7 +8,7 @@ import { NONE, count, multiple, rate, share, size } from './format.js';
 import { LAYERS, part_name } from './layers.js';
 
 const PARTS_MAX = 12;
-const PART_CLASS = { data: 1, wal: 2, sst: 3, log: 4, padding: 5, deferred: 1, cache_hit: 3, cache_miss: 1, bluefs: 2 };
+const PART_CLASS = { data: 1, wal: 2, sst: 3, log: 4, log_compaction: 4, padding: 5, deferred: 1, cache_hit: 3, cache_miss: 1, bluefs: 2 };
 
 const value_of = (rung, measure) => rung?.[measure === 'ops' ? 'ops_per_second' : 'bytes_per_second'] ?? null;
 const total_of = (rung, measure) => rung?.[measure === 'ops' ? 'ops' : 'bytes'] ?? null;

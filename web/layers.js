@@ -15,6 +15,7 @@ export const PARTS = {
         wal: 'RocksDB WAL',
         sst: 'RocksDB SST',
         log: 'BlueFS journal',
+        log_compaction: 'BlueFS journal, compacted',
         padding: 'padding',
         cache_hit: 'cache hits',
         cache_miss: 'cache misses',

@@ -416,6 +416,25 @@ static void what_compression_saves_is_no_unattributed_byte(void **state)
                 "What is kept compressed, 95.4 MiB, takes 38.1 MiB."));
 }
 
+static void a_compaction_of_the_journal_is_a_part_of_its_own(void **state)
+{
+        /* Measured: fresh objects of 64 KiB, one compaction in each of three OSDs. */
+        static const struct ladder_member devices[] = {{"node1/sda", 546361344, 1, NAN, false}};
+        struct ladder_input input = usual();
+        (void)state;
+
+        memset(osd_16k, 0, sizeof(osd_16k));
+        memcpy(osd_16k, measured[3].written, sizeof(measured[3].written));
+        osd_16k[LADDER_COMPACTIONS] = 3;
+        input.devices = devices;
+        input.n_devices = 1;
+        input.store.compaction_bytes = LADDER_COMPACTION_SHARED;
+        CLEANUP(ladder) struct ladder *ladder = compute(input);
+
+        assert_close(ladder->unattributed_bytes, 0);
+        assert_close(part(&ladder->rungs[2], "log_compaction")->bytes, 405504);
+}
+
 static void each_rung_is_compared_with_the_one_above(void **state)
 {
         CLEANUP(ladder) struct ladder *ladder = compute(usual());
@@ -548,6 +567,7 @@ int main(void)
                 cmocka_unit_test(what_is_explained_adds_up_whatever_the_counters_say),
                 cmocka_unit_test(without_a_reason_the_amplification_is_still_explained),
                 cmocka_unit_test(what_compression_saves_is_no_unattributed_byte),
+                cmocka_unit_test(a_compaction_of_the_journal_is_a_part_of_its_own),
                 cmocka_unit_test(each_rung_is_compared_with_the_one_above),
                 cmocka_unit_test(the_ladder_of_some_osds_begins_with_what_they_received),
                 cmocka_unit_test(the_ladder_of_a_pool_ends_with_what_was_asked_of_it),
