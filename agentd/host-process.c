@@ -30,7 +30,8 @@ struct host_processes {
         size_t n_seen;
         uint64_t searched_us;
         unsigned searches;
-        bool searched;
+        bool to_search;
+        bool gone; /* one, since the last search */
 };
 
 int host_processes_new(const char *root, struct host_processes **ret)
@@ -43,6 +44,7 @@ int host_processes_new(const char *root, struct host_processes **ret)
         processes->items = calloc(HOST_PROCESSES_MAX, sizeof(*processes->items));
         if (!processes->root || !processes->items)
                 return -ENOMEM;
+        processes->to_search = true;
         *ret = STEAL(processes);
         return 0;
 }
@@ -290,6 +292,28 @@ static void names_tell_apart(struct host_processes *processes)
                                 items[i].pid);
 }
 
+bool host_processes_will_search(struct host_processes *processes, uint64_t now_us)
+{
+        processes->to_search |= processes->gone || now_us - processes->searched_us >= SEARCH_US;
+        return processes->to_search;
+}
+
+/* 1 when they are not those from before. */
+static int search_anew(struct host_processes *processes, uint64_t now_us)
+{
+        bool full = processes->searches++ % SEARCHES_FULL == 0 || processes->gone;
+        int r;
+
+        r = search(processes, full);
+        if (r < 0)
+                return r;
+        processes->searched_us = now_us;
+        processes->to_search = processes->gone = false;
+        qsort(processes->items, processes->n, sizeof(*processes->items), compare_processes);
+        names_tell_apart(processes);
+        return r;
+}
+
 int host_processes_read(struct host_processes *processes, uint64_t now_us,
         struct host_process **ret, size_t *ret_n, bool *ret_changed)
 {
@@ -313,14 +337,11 @@ int host_processes_read(struct host_processes *processes, uint64_t now_us,
                 n++;
         }
         processes->n = n;
-        if (gone || !processes->searched || now_us - processes->searched_us >= SEARCH_US) {
-                r = search(processes, processes->searches++ % SEARCHES_FULL == 0 || gone);
+        processes->gone |= gone;
+        if (processes->to_search) {
+                r = search_anew(processes, now_us);
                 if (r < 0)
                         return r;
-                processes->searched_us = now_us;
-                processes->searched = true;
-                qsort(processes->items, processes->n, sizeof(*processes->items), compare_processes);
-                names_tell_apart(processes);
         }
         *ret = processes->items;
         *ret_n = processes->n;

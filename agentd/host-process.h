@@ -1,7 +1,8 @@
 #pragma once
 /*
  * The OSD processes of this node, found by their name in /proc and told apart by the id in their
- * command line. The search is rare; a sample reads one kept-open file a process.
+ * command line. The search is rare and may wait, since another process's command line is in its
+ * memory; a sample reads one kept-open file a process and does not wait.
  */
 
 #include <stdbool.h>
@@ -31,9 +32,12 @@ int host_processes_new(const char *root, struct host_processes **ret);
 struct host_processes *host_processes_free(struct host_processes *processes);
 DEFINE_CLEANUP(host_processes, struct host_processes *, host_processes_free)
 
+/* Whether the next read has to search: never yet, one is gone, or it is time to. */
+bool host_processes_will_search(struct host_processes *processes, uint64_t now_us);
 /*
- * Reads all, and searches when it is time to or when one is gone. *ret_changed: they, their start
- * or what is present of them are not as before. The array is valid until the next call. -ENOMEM.
+ * Reads all, and searches when host_processes_will_search has said so or never did. *ret_changed:
+ * they, their start or what is present of them are not as before. The array is valid until the next
+ * call. -ENOMEM.
  */
 int host_processes_read(struct host_processes *processes, uint64_t now_us,
         struct host_process **ret, size_t *ret_n, bool *ret_changed);

@@ -82,6 +82,7 @@ static int sample_once(enum source_id id, const struct source_options *options, 
                 r = class->open(options, &report, &source);
         if (r >= 0) {
                 r = class->collect(source, clock_monotonic_us() + class->deadline_us, &sample);
+                r = source_wait(class, source, r, &sample);
                 if (r >= 0)
                         *ret = sample_of(&sample);
                 class->close(source);

@@ -1,7 +1,6 @@
 #include "agentd/osd-node.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,17 +9,24 @@
 #include "lib/clock.h"
 #include "lib/log.h"
 
-#define SOCKET_US 500000u /* of one OSD in a row */
-#define FIND_US 10000000u /* between searches for new sockets */
-#define LAST_MS 2         /* to wait for one answer: an OSD gives it in half a millisecond */
+#define SOCKET_US 500000u   /* of one OSD in a row */
+#define FIND_US 10000000u   /* between searches for new sockets */
+#define WAIT_MIN_US 500u    /* between looks: an OSD answers in half a millisecond */
+#define WAIT_MAX_US 100000u /* the same; who takes longer is looked for ten times a second */
+#define WAIT_SPARE 4u       /* this part more than the slowest took */
+#define WAIT_DECAY 64u      /* this part less when nobody took as long */
 
 struct source {
         char *root, *folders;
         struct osd_context context;
         struct osd *osds;
         size_t n_osds;
-        struct pollfd *polls;
-        uint64_t find_at_us; /* CLOCK_MONOTONIC */
+        struct osd_room room;
+        uint64_t find_at_us;                     /* CLOCK_MONOTONIC, as all that follow */
+        uint64_t asked_us, deadline_us, read_us; /* of this row; the last answer in it */
+        uint64_t looked_us;                      /* for the first time */
+        uint64_t wait_us;                        /* from asking to that */
+        int64_t time_us;                         /* of the row */
         int find_error;
         bool changed; /* an entity is gone */
         struct block_entity *entities;
@@ -65,7 +71,6 @@ static void osds_replace(struct source *source, struct osd *osds, size_t n)
 
 static int osds_find(struct source *source)
 {
-        struct pollfd *polls;
         struct osd_found *found = NULL;
         struct osd *osds;
         size_t n = 0;
@@ -78,11 +83,8 @@ static int osds_find(struct source *source)
                         strerrordesc_np(-r));
         source->find_error = r;
         osds = calloc(n + 1, sizeof(*osds));
-        polls = calloc(n + 1, sizeof(*polls));
-        if (!osds || !polls) {
+        if (!osds) {
                 osd_found_free(found, n);
-                free(osds);
-                free(polls);
                 return -ENOMEM;
         }
         r = 0;
@@ -91,52 +93,59 @@ static int osds_find(struct source *source)
                         r = -ENOMEM;
         osd_found_free(found, n);
         osds_replace(source, osds, r < 0 ? 0 : n);
-        free(source->polls);
-        source->polls = polls;
         if (r < 0)
                 for (size_t i = 0; i < n; i++)
                         osd_done(&osds[i]);
         return r;
 }
 
-/* The pollfds of the sockets that are under way; those that took too long fail. */
-static nfds_t polls_make(struct source *source, uint64_t now, uint64_t *ret_wake_us)
+/* Takes what is there by now, and gives up those that took too long. Whether some OSD has begun to
+ * answer, so that more is to come soon. */
+static bool answers_read(struct source *source, uint64_t now)
 {
-        nfds_t n = 0;
+        bool soon = false;
 
         for (size_t i = 0; i < source->n_osds; i++) {
                 struct osd *osd = &source->osds[i];
+                bool came;
 
                 if (osd->socket.fd < 0)
                         continue;
-                if (now >= osd->deadline_us) {
+                came = osd_continue(osd, &source->context, now);
+                if (osd->answered)
+                        source->read_us = now;
+                else if (osd->socket.fd >= 0 && now >= osd->deadline_us)
                         osd_time_out(osd, &source->context, now);
-                        continue;
-                }
-                *ret_wake_us = osd->deadline_us; /* the same for all */
-                source->polls[n++] = (struct pollfd){.fd = osd->socket.fd, .events = POLLIN};
+                else
+                        soon |= came;
         }
+        return soon;
+}
+
+static size_t count_asked(const struct source *source)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < source->n_osds; i++)
+                n += source->osds[i].socket.fd >= 0;
         return n;
 }
 
-/* What is there by now; most of it after one look. */
-static void answers_read(struct source *source, uint64_t now)
+static uint64_t bounded(uint64_t us)
 {
-        for (size_t i = 0; i < source->n_osds; i++)
-                if (source->osds[i].socket.fd >= 0)
-                        osd_continue(&source->osds[i], &source->context, now);
+        return us < WAIT_MIN_US ? WAIT_MIN_US : us > WAIT_MAX_US ? WAIT_MAX_US : us;
 }
 
-/* To be woken by each of them costs more than to come when most are done: the one asked last. */
-static void last_await(const struct source *source)
+/* More after an answer that was not there at the first look, else a little less. Who gave no answer
+ * at all teaches nothing. */
+static void wait_learn(struct source *source)
 {
-        size_t i = source->n_osds;
+        uint64_t took_us = source->read_us - source->asked_us;
 
-        while (i > 0 && source->osds[i - 1].socket.fd < 0)
-                i--;
-        if (i > 0)
-                poll(&(struct pollfd){.fd = source->osds[i - 1].socket.fd, .events = POLLIN}, 1,
-                        LAST_MS);
+        if (source->read_us > source->looked_us)
+                source->wait_us = bounded(took_us + took_us / WAIT_SPARE);
+        else
+                source->wait_us = bounded(source->wait_us - source->wait_us / WAIT_DECAY);
 }
 
 static void osds_ask(struct source *source, uint64_t deadline_us)
@@ -147,18 +156,9 @@ static void osds_ask(struct source *source, uint64_t deadline_us)
                 deadline_us = now + SOCKET_US;
         for (size_t i = 0; i < source->n_osds; i++)
                 osd_begin(&source->osds[i], &source->context, now, deadline_us);
-        last_await(source);
-        for (;;) {
-                uint64_t wake_us = 0;
-                nfds_t n;
-
-                now = clock_monotonic_us();
-                answers_read(source, now);
-                n = polls_make(source, now, &wake_us);
-                if (n == 0)
-                        return;
-                poll(source->polls, n, (int)((wake_us - now) / 1000 + 1));
-        }
+        source->asked_us = source->read_us = now;
+        source->looked_us = 0;
+        source->deadline_us = deadline_us;
 }
 
 static int layout_allocate(struct source *source, size_t n)
@@ -235,23 +235,11 @@ static uint32_t values_make(struct source *source)
         return failures;
 }
 
-int osd_node_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
+static int row_make(struct source *source, struct sample *ret)
 {
-        uint64_t now = clock_monotonic_us();
-        int64_t time_us;
         uint32_t failures;
         int r;
 
-        if (now >= source->find_at_us) {
-                source->find_at_us = now + FIND_US;
-                r = osds_find(source);
-                if (r < 0)
-                        return r;
-        }
-        if (deadline_us > now + OSD_NODE_DEADLINE_US)
-                deadline_us = now + OSD_NODE_DEADLINE_US;
-        time_us = clock_realtime_us();
-        osds_ask(source, deadline_us);
         r = layout_update(source);
         if (r < 0)
                 return r;
@@ -266,10 +254,55 @@ int osd_node_collect(struct source *source, uint64_t deadline_us, struct sample 
                 .n_columns = source->n_columns,
                 .values = source->values,
                 .present = source->present,
-                .time_us = time_us,
+                .time_us = source->time_us,
                 .failures = failures,
         };
         return 0;
+}
+
+static uint64_t next_look(const struct source *source, uint64_t now, bool soon)
+{
+        uint64_t wait_us = soon ? WAIT_MIN_US : bounded((now - source->asked_us) / 2);
+
+        return now + wait_us < source->deadline_us ? now + wait_us : source->deadline_us;
+}
+
+int osd_node_proceed(struct source *source, struct sample *ret)
+{
+        uint64_t now = clock_monotonic_us();
+        bool soon = answers_read(source, now);
+
+        if (source->looked_us == 0)
+                source->looked_us = now;
+        if (count_asked(source) > 0) {
+                ret->again_us = next_look(source, now, soon);
+                return SOURCE_PENDING;
+        }
+        wait_learn(source);
+        return row_make(source, ret);
+}
+
+int osd_node_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
+{
+        uint64_t now = clock_monotonic_us();
+        int r;
+
+        if (now >= source->find_at_us) {
+                source->find_at_us = now + FIND_US;
+                r = osds_find(source);
+                if (r < 0)
+                        return r;
+        }
+        if (deadline_us > now + OSD_NODE_DEADLINE_US)
+                deadline_us = now + OSD_NODE_DEADLINE_US;
+        source->time_us = clock_realtime_us();
+        osds_ask(source, deadline_us);
+        if (count_asked(source) == 0)
+                return row_make(source, ret);
+        ret->again_us = source->asked_us + source->wait_us < source->deadline_us
+                                ? source->asked_us + source->wait_us
+                                : source->deadline_us;
+        return SOURCE_PENDING;
 }
 
 void osd_node_close(struct source *source)
@@ -279,7 +312,7 @@ void osd_node_close(struct source *source)
         for (size_t i = 0; i < source->n_osds; i++)
                 osd_done(&source->osds[i]);
         free(source->osds);
-        free(source->polls);
+        osd_room_done(&source->room);
         free(source->entities);
         free(source->columns);
         free(source->values);
@@ -299,7 +332,9 @@ int osd_node_open(const struct source_options *options, const struct source_repo
 
         if (!source)
                 return -ENOMEM;
-        source->context = (struct osd_context){.report = *report, .reader = reader};
+        source->context =
+                (struct osd_context){.report = *report, .reader = reader, .room = &source->room};
+        source->wait_us = 2 * WAIT_MIN_US;
         source->root = strdup(options->root ? options->root : "");
         source->folders = strdup(options->osd_folders ? options->osd_folders : "");
         if (!source->root || !source->folders)

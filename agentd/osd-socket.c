@@ -13,6 +13,8 @@
 
 #define HEADER_BYTES 4u
 #define CAPACITY_STEP 16384u
+#define READS_MAX                                                                                  \
+        16u /* at one look: who sends faster than it is read keeps nobody from the others */
 #define CAPACITY_FIRST 24576u /* a dump has about 20 KB */
 
 void osd_socket_init(struct osd_socket *socket_)
@@ -23,8 +25,30 @@ void osd_socket_init(struct osd_socket *socket_)
 void osd_socket_done(struct osd_socket *socket_)
 {
         osd_socket_stop(socket_);
-        free(socket_->buffer);
+        osd_room_done(&socket_->room);
         osd_socket_init(socket_);
+}
+
+void osd_room_done(struct osd_room *room)
+{
+        free(room->buffer);
+        *room = (struct osd_room){0};
+}
+
+static void room_swap(struct osd_room *a, struct osd_room *b)
+{
+        struct osd_room before = *a;
+
+        *a = *b;
+        *b = before;
+}
+
+void osd_socket_leave(struct osd_socket *socket_, struct osd_room *room)
+{
+        if (room->capacity < socket_->room.capacity)
+                room_swap(room, &socket_->room);
+        osd_room_done(&socket_->room);
+        socket_->received = socket_->size = 0;
 }
 
 void osd_socket_stop(struct osd_socket *socket_)
@@ -111,19 +135,19 @@ int osd_socket_ask(
         return 0;
 }
 
-/* Room for the length, an answer of @size bytes and a NUL. */
-static int capacity_reach(struct osd_socket *socket_, size_t size)
+/* For the length, an answer of @size bytes and a NUL. */
+static int room_reach(struct osd_room *room, size_t size)
 {
         size_t capacity = ((HEADER_BYTES + size) / CAPACITY_STEP + 1) * CAPACITY_STEP;
         char *buffer;
 
-        if (capacity <= socket_->capacity)
+        if (capacity <= room->capacity)
                 return 0;
-        buffer = realloc(socket_->buffer, capacity);
+        buffer = realloc(room->buffer, capacity);
         if (!buffer)
                 return -ENOMEM;
-        socket_->buffer = buffer;
-        socket_->capacity = capacity;
+        room->buffer = buffer;
+        room->capacity = capacity;
         return 0;
 }
 
@@ -131,27 +155,28 @@ static int header_take(struct osd_socket *socket_)
 {
         uint32_t size;
 
-        memcpy(&size, socket_->buffer, sizeof(size));
+        memcpy(&size, socket_->room.buffer, sizeof(size));
         size = ntohl(size);
         if (size == 0)
                 return -ENODATA;
         if (size > OSD_SOCKET_ANSWER_MAX)
                 return -EMSGSIZE;
         socket_->size = size;
-        return capacity_reach(socket_, size);
+        return room_reach(&socket_->room, size);
 }
 
 /* Since the length comes first, nearly every answer is one call: there is room for one as before.
  */
-int osd_socket_read(struct osd_socket *socket_)
+static int answer_read(struct osd_socket *socket_)
 {
+        struct osd_room *room = &socket_->room;
         ssize_t n;
         int r;
 
-        r = capacity_reach(socket_, CAPACITY_FIRST);
-        while (r == 0) {
-                n = recv(socket_->fd, socket_->buffer + socket_->received,
-                        socket_->capacity - 1 - socket_->received, 0);
+        r = room_reach(room, CAPACITY_FIRST);
+        for (unsigned i = 0; r == 0 && i < READS_MAX; i++) {
+                n = recv(socket_->fd, room->buffer + socket_->received,
+                        room->capacity - 1 - socket_->received, 0);
                 if (n < 0)
                         return errno == EAGAIN ? 0 : -errno;
                 if (n == 0)
@@ -163,15 +188,27 @@ int osd_socket_read(struct osd_socket *socket_)
                         continue;
                 if (socket_->received > HEADER_BYTES + socket_->size)
                         return -EPROTO;
-                socket_->buffer[socket_->received] = '\0';
+                room->buffer[socket_->received] = '\0';
                 osd_socket_stop(socket_);
                 return 1;
         }
         return r;
 }
 
+int osd_socket_read(struct osd_socket *socket_, struct osd_room *room)
+{
+        int r;
+
+        if (socket_->received == 0)
+                room_swap(room, &socket_->room);
+        r = answer_read(socket_);
+        if (r < 0 || socket_->received == 0)
+                osd_socket_leave(socket_, room);
+        return r;
+}
+
 const char *osd_socket_get_answer(const struct osd_socket *socket_, size_t *ret_size)
 {
         *ret_size = socket_->size;
-        return socket_->buffer + HEADER_BYTES;
+        return socket_->room.buffer + HEADER_BYTES;
 }

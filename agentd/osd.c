@@ -104,6 +104,7 @@ static const char *reason(int error)
 static void osd_fail(struct osd *osd, const struct osd_context *context, uint64_t now_us, int error)
 {
         osd_socket_stop(&osd->socket);
+        osd_socket_leave(&osd->socket, context->room);
         osd->look = true;
         osd->pause_us = osd->pause_us == 0 ? PAUSE_FIRST_US : osd->pause_us * 2;
         if (osd->pause_us > PAUSE_LAST_US)
@@ -291,15 +292,21 @@ void osd_begin(
                 osd_fail(osd, context, now_us, r);
 }
 
-void osd_continue(struct osd *osd, const struct osd_context *context, uint64_t now_us)
+bool osd_continue(struct osd *osd, const struct osd_context *context, uint64_t now_us)
 {
+        size_t received = osd->socket.received;
+        bool came;
         int r;
 
-        r = osd_socket_read(&osd->socket);
-        if (r > 0)
+        r = osd_socket_read(&osd->socket, context->room);
+        came = r > 0 || osd->socket.received > received;
+        if (r > 0) {
                 r = answer_take(osd, context);
+                osd_socket_leave(&osd->socket, context->room);
+        }
         if (r < 0)
                 osd_fail(osd, context, now_us, r);
+        return came;
 }
 
 void osd_time_out(struct osd *osd, const struct osd_context *context, uint64_t now_us)

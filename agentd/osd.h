@@ -2,8 +2,8 @@
 /*
  * One OSD behind its admin socket: who it is, its counters, and what to do when it fails. A new
  * process is asked who it is before its counters; it is told from the one before by its process id,
- * by the socket's inode, and by counters that went down. Nothing here waits: the owner polls
- * osd->socket.fd for input. Which counters these are, and how they are asked for, is a reader's
+ * by the socket's inode, and by counters that went down. Nothing here waits: the owner looks again
+ * while osd->socket.fd is open. Which counters these are, and how they are asked for, is a reader's
  * business.
  */
 
@@ -25,7 +25,8 @@ struct osd_context {
         const char *root; /* "" or the folder that holds proc/ */
         struct source_report report;
         const struct osd_reader *reader;
-        void *shared; /* of the reader */
+        struct osd_room *room; /* for answers, one after the other */
+        void *shared;          /* of the reader */
         const uint16_t *metrics;
         size_t n_metrics;
 };
@@ -82,8 +83,8 @@ void osd_done(struct osd *osd);
 /* Begins a row: asks, unless a failure is too fresh. */
 void osd_begin(
         struct osd *osd, const struct osd_context *context, uint64_t now_us, uint64_t deadline_us);
-/* There is input, or the deadline is over. */
-void osd_continue(struct osd *osd, const struct osd_context *context, uint64_t now_us);
+/* Takes what is there by now: whether anything was. Or the deadline is over. */
+bool osd_continue(struct osd *osd, const struct osd_context *context, uint64_t now_us);
 void osd_time_out(struct osd *osd, const struct osd_context *context, uint64_t now_us);
 
 /* What block_entity.instance becomes. */

@@ -18,7 +18,7 @@ struct step {
         struct source *source;
         bool opened; /* in this step */
         int result;
-        uint64_t took_us;
+        uint64_t begin_us, took_us;
         struct sample sample;
         bool facts_known;
         uint64_t facts_generation;
@@ -35,7 +35,8 @@ struct stream {
         uint64_t failed_us; /* when it last gave no row, in a row of failures; 0: it did */
         bool late;          /* told that its step is past the deadline */
         bool wanted;
-        bool busy; /* the worker has a step */
+        bool busy;    /* the worker has a step */
+        bool pending; /* a row is begun on the loop, and goes on at step.sample.again_us */
         struct tick tick;
         uint64_t taken;
         uint64_t epoch;
@@ -62,8 +63,11 @@ static inline struct moment sampler_now(const struct sampler *sampler)
 
 /* @at: the place among the sampler's streams. */
 void stream_init(struct sampler *sampler, uint32_t at);
-/* Takes what a thread has finished, and samples when a tick is due. */
+/* Takes what a thread has finished, goes on with what is pending, and samples when a tick is due.
+ */
 void stream_run(struct stream *stream);
+/* When to run it next, CLOCK_MONOTONIC; UINT64_MAX: no matter. */
+uint64_t stream_due(const struct stream *stream);
 void stream_apply(
         struct stream *stream, const struct plan_source *before, const struct plan_source *plan);
 /* Whether the plan means this cluster; true for all other sources. */

@@ -45,24 +45,34 @@ static void step_sample(struct step *step)
                 step->opened = true;
         }
         step->result = step->class->collect(step->source, step->deadline_us, &step->sample);
-        if (step->result >= 0)
-                step_add_facts(step);
 }
 
-/* Runs on the worker's thread, or inline for a source that never waits. */
-static void step_run(void *userdata)
+static void step_begin(struct step *step)
 {
-        struct step *step = userdata;
-        const struct sampler *sampler = step->sampler;
-        uint64_t begin_us = sampler_now(sampler).monotonic_us;
-
+        step->begin_us = sampler_now(step->sampler).monotonic_us;
         step->opened = false;
         step->result = 0;
         if (step->close)
                 step_close(step);
         else
                 step_sample(step);
-        step->took_us = sampler_now(sampler).monotonic_us - begin_us;
+}
+
+static void step_end(struct step *step)
+{
+        if (step->source && step->result >= 0)
+                step_add_facts(step);
+        step->took_us = sampler_now(step->sampler).monotonic_us - step->begin_us;
+}
+
+/* Runs on the worker's thread. */
+static void step_run(void *userdata)
+{
+        struct step *step = userdata;
+
+        step_begin(step);
+        step->result = source_wait(step->class, step->source, step->result, &step->sample);
+        step_end(step);
 }
 
 static void report_line(void *userdata, int level, const char *text)
@@ -200,14 +210,40 @@ static void stream_finish(struct stream *stream)
         stream_count(stream, plan);
 }
 
+static void stream_end_step(struct stream *stream)
+{
+        stream->pending = stream->step.result == SOURCE_PENDING;
+        if (stream->pending)
+                return;
+        step_end(&stream->step);
+        stream_finish(stream);
+}
+
+/* Of a source that has a thread, whether this step is for it: to open and to close always is. */
+static bool step_will_wait(const struct step *step)
+{
+        return step->close || !step->source || !step->class->will_wait ||
+               step->class->will_wait(step->source);
+}
+
 static void stream_step(struct stream *stream)
 {
-        if (stream->worker) {
+        if (stream->worker && step_will_wait(&stream->step)) {
                 stream->busy = worker_start(stream->worker) == 0;
                 return;
         }
-        step_run(&stream->step);
-        stream_finish(stream);
+        step_begin(&stream->step);
+        stream_end_step(stream);
+}
+
+static void stream_proceed(struct stream *stream)
+{
+        struct step *step = &stream->step;
+
+        if (sampler_now(stream->sampler).monotonic_us < step->sample.again_us)
+                return;
+        step->result = step->class->proceed(step->source, &step->sample);
+        stream_end_step(stream);
 }
 
 /* A fifth of the interval is left for what comes behind the deadline, and is granted at least. */
@@ -224,7 +260,7 @@ static uint64_t stream_deadline(const struct stream *stream, struct moment at)
 
 static void stream_sample(struct stream *stream, struct moment at)
 {
-        if (stream->busy) {
+        if (stream->busy || stream->pending) {
                 stream->sampler->options.counters->skips++;
                 stream_watch(stream);
                 return;
@@ -257,12 +293,24 @@ void stream_run(struct stream *stream)
                 stream->late = false;
                 stream_finish(stream);
         }
+        if (stream->pending)
+                stream_proceed(stream);
         if (stream->wanted)
                 stream_tick(stream);
         if (!stream->wanted && !stream->busy && stream->step.source) {
+                stream->pending = false;
                 stream->step.close = true;
                 stream_step(stream);
         }
+}
+
+uint64_t stream_due(const struct stream *stream)
+{
+        uint64_t due_us = stream->wanted ? tick_due_monotonic(&stream->tick) : UINT64_MAX;
+
+        if (stream->pending && stream->step.sample.again_us < due_us)
+                due_us = stream->step.sample.again_us;
+        return due_us;
 }
 
 /* Finds the class when the source is first wanted, so that one never enabled costs nothing. */

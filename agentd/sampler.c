@@ -9,19 +9,15 @@
 /* A cluster that gave no answer is tried by another agent; after this, this one may try again. */
 #define FAILING_FORGET_US 300000000ull
 
-/* The earliest of what is due next goes to @next_us. */
-static void streams_run(struct sampler *sampler, bool with_thread, bool that_ask, uint64_t *next_us)
-{
-        for (uint32_t i = 0; i < sampler->n_streams; i++) {
-                struct stream *stream = &sampler->streams[i];
+/* On a busy machine a thread that is woken takes the CPU of who comes behind it. So what the loop
+ * reads itself comes first, and what others have to answer is asked for last. */
+enum turn { TURN_LOOP, TURN_THREAD, TURN_ASKS, TURN_MAX_ };
 
-                if (!stream->step.class || (stream->worker != NULL) != with_thread ||
-                        stream->step.class->asks != that_ask)
-                        continue;
-                stream_run(stream);
-                if (stream->wanted && tick_due_monotonic(&stream->tick) < *next_us)
-                        *next_us = tick_due_monotonic(&stream->tick);
-        }
+static enum turn stream_turn(const struct stream *stream)
+{
+        if (stream->step.class->asks)
+                return TURN_ASKS;
+        return stream->step.class->may_wait ? TURN_THREAD : TURN_LOOP;
 }
 
 void sampler_run(struct sampler *sampler, uint64_t *ret_next_us)
@@ -30,13 +26,19 @@ void sampler_run(struct sampler *sampler, uint64_t *ret_next_us)
         eventfd_t ignored;
 
         (void)eventfd_read(sampler->done_fd, &ignored);
-        /*
-         * On a busy machine a thread that is woken takes the CPU of who comes behind it. So the
-         * loop reads its own first, and the threads with the most to do are woken last.
-         */
-        streams_run(sampler, false, false, &next_us);
-        streams_run(sampler, true, false, &next_us);
-        streams_run(sampler, true, true, &next_us);
+        for (enum turn turn = 0; turn < TURN_MAX_; turn++) {
+                for (uint32_t i = 0; i < sampler->n_streams; i++) {
+                        struct stream *stream = &sampler->streams[i];
+                        uint64_t due_us;
+
+                        if (!stream->step.class || stream_turn(stream) != turn)
+                                continue;
+                        stream_run(stream);
+                        due_us = stream_due(stream);
+                        if (due_us < next_us)
+                                next_us = due_us;
+                }
+        }
         *ret_next_us = next_us;
 }
 

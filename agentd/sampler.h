@@ -1,8 +1,9 @@
 #pragma once
 /*
  * Runs the sources by the plan: opens them, samples each at its aligned ticks, stops at the count,
- * and hands every row to the caller. A source that may wait runs on a thread of its own; a tick
- * that finds it busy is skipped and counted, never queued. The caller owns the loop: it calls
+ * and hands every row to the caller. A source that may wait runs on a thread of its own; one that
+ * asks without waiting goes on when its answers should be there. A tick that finds a source busy is
+ * skipped and counted, never queued. The caller owns the loop: it calls
  * sampler_run when its timer is due or the descriptor is readable. The clock is an argument.
  *
  * `ceph` runs once for each cluster, its instances: each has its own thread, connection, ticks and

@@ -1,7 +1,8 @@
 /*
  * The node around the disks: CPU, memory, pressure, network interfaces, and the OSD processes. It
- * has a thread of its own, since reading another process's command line may wait for its memory.
- * A number that cannot be understood costs its own column alone.
+ * has a thread of its own for when it searches for processes, since reading another process's
+ * command line may wait for its memory; the rest is read on the loop. A number that cannot be
+ * understood costs its own column alone.
  */
 #include "agentd/source.h"
 
@@ -216,6 +217,11 @@ static int host_collect(struct source *source, uint64_t deadline_us, struct samp
         return source->n_columns > 0 ? 0 : -EBADMSG;
 }
 
+static bool host_will_wait(struct source *source)
+{
+        return host_processes_will_search(source->processes, clock_monotonic_us());
+}
+
 static void host_close(struct source *source)
 {
         if (!source)
@@ -258,5 +264,6 @@ const struct source_class source_host = {
         .deadline_us = 1000000,
         .open = host_open,
         .collect = host_collect,
+        .will_wait = host_will_wait,
         .close = host_close,
 };

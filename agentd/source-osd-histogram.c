@@ -70,5 +70,6 @@ const struct source_class source_osd_histogram = {
         .deadline_us = OSD_NODE_DEADLINE_US,
         .open = histogram_open,
         .collect = osd_node_collect,
+        .proceed = osd_node_proceed,
         .close = osd_node_close,
 };

@@ -170,11 +170,11 @@ static int osd_open(const struct source_options *options, const struct source_re
 
 const struct source_class source_osd = {
         .id = SOURCE_OSD,
-        .may_wait = true,
         .asks = true,
         .in_interval = true,
         .deadline_us = OSD_NODE_DEADLINE_US,
         .open = osd_open,
         .collect = osd_node_collect,
+        .proceed = osd_node_proceed,
         .close = osd_node_close,
 };

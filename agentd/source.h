@@ -44,6 +44,8 @@ struct sample {
         uint64_t facts_generation; /* changes when add_facts would say something new */
         uint32_t failures;         /* entities or parts that failed; the reason was reported once by
                                       report() */
+        uint64_t again_us;         /* SOURCE_PENDING, and then nothing else is set: when to proceed,
+                                      CLOCK_MONOTONIC */
 };
 
 /* Where a source tells a change of state ("osd.3: socket refuses", "osd.3: answers again"), one
@@ -59,11 +61,15 @@ __attribute__((format(printf, 3, 4))) void source_report(
 
 struct source;
 
+/* Of collect and proceed: others are asked, and the row is not there yet. */
+#define SOURCE_PENDING 1
+
 struct source_class {
         enum source_id id;
-        /* collect may wait for another program: it runs on the source's own thread. */
+        /* A call may wait: it runs on the source's own thread. Who asks others need not, see
+         * proceed. */
         bool may_wait;
-        bool asks;        /* another program, so it may_wait: its time counts as socket time */
+        bool asks;        /* another program: its time counts as socket time */
         bool in_interval; /* at its deadline it gives what it has: that is before the next tick */
         uint64_t deadline_us; /* at most this long for one collect; 0 for those that do not wait */
         int (*open)(const struct source_options *options, const struct source_report *report,
@@ -71,9 +77,17 @@ struct source_class {
         /*
          * Reads one row. @deadline_us is CLOCK_MONOTONIC microseconds. Does not allocate while
          * entities stay. -EAGAIN: nothing to read now (no OSD here); not a failure. Else -errno: no
-         * row this time.
+         * row this time. SOURCE_PENDING: proceed is to be called at ret->again_us.
          */
         int (*collect)(struct source *source, uint64_t deadline_us, struct sample *ret);
+        /* Goes on with the row that is pending, with the same outcomes; at the deadline it ends.
+         * NULL when collect never leaves one. */
+        int (*proceed)(struct source *source, struct sample *ret);
+        /*
+         * For a source that may wait, but not each time: whether the next collect may. If not it
+         * runs on the loop, which is cheaper than to wake a thread. NULL: each may.
+         */
+        bool (*will_wait)(struct source *source);
         /*
          * Adds what the source knows to @facts (devices; clusters). Called on the thread of
          * collect, after the first collect and whenever facts_generation changes. NULL when the
@@ -82,6 +96,9 @@ struct source_class {
         int (*add_facts)(struct source *source, struct facts *facts);
         void (*close)(struct source *source); /* NULL is accepted */
 };
+
+/* Sleeps for as long as the row that collect or proceed left, by @r, is pending; the outcome. */
+int source_wait(const struct source_class *class, struct source *source, int r, struct sample *ret);
 
 /*
  * The source class, or -ENOENT. Open of "ceph" loads the module strata-source-ceph.so from

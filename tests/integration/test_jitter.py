@@ -25,8 +25,9 @@ SHARE_MAX = 0.001  # of ticks beyond LATE_US, on an idle machine; on a busy one,
 AGREE_US = 2_000   # between the look at the clock and the read
 DISAGREE_MAX = 0.01
 DEAD_OSD, LIVING_OSDS = 7, 3
-LOOP_SOURCES, THREAD_SOURCES = ("diskstats", "agent"), ("osd", "host")
-SOURCES = LOOP_SOURCES + THREAD_SOURCES
+# In the order in which they come at a tick: the agent counts the lateness of those before it at this tick, of those behind it at the one before.
+EARLY_SOURCES, LATE_SOURCES = ("diskstats", "agent"), ("osd", "host")
+SOURCES = EARLY_SOURCES + LATE_SOURCES
 
 
 def living_osds(stack, folder):
@@ -41,10 +42,10 @@ def living_osds(stack, folder):
 
 
 def control_lateness():
-    """([microseconds] of a loop that does nothing else, and of a thread that it wakes), for as long as the test goes on."""
+    """[microseconds] of a loop that does nothing else, for as long as the test goes on."""
     done = subprocess.run([os.path.join(BUILD, "tests", "integration", "tick-control"), str(INTERVAL_US), str(SECONDS)],
                           capture_output=True, text=True, timeout=SECONDS + 60, check=True)
-    return tuple(zip(*(map(int, line.split()) for line in done.stdout.splitlines())))
+    return [int(line) for line in done.stdout.splitlines()]
 
 
 class Ticks:
@@ -113,8 +114,7 @@ def ticks(tmp_path_factory):
             own = {row.time_us // INTERVAL_US: row.missed for (_, source), rows in collector.rows("lateness_max").items()
                    if source == "agent" for row in rows}
             found = Ticks(collector.rows(), own, begin, end, control)
-            tell("loop", control[0], 0)
-            tell("thread", control[1], 0)
+            tell("control", control, 0)
             for source in SOURCES:
                 tell(source, found.lateness(source), len(found.lost(source)))
             log = agent.log_text()
@@ -136,7 +136,7 @@ def test_no_tick_is_lost_or_taken_twice_while_all_peers_are_dead(ticks, source):
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_ticks_are_no_later_than_those_of_a_program_that_does_nothing(ticks, source):
-    lateness, control = ticks.lateness(source), ticks.control[source in THREAD_SOURCES]
+    lateness, control = ticks.lateness(source), ticks.control
     # Two samples of one distribution differ: three standard deviations, next to nothing where the control is in time.
     noise = 3 * math.sqrt(2 * share(control) / len(control))
     print(f"{source}: {share(lateness):.4%}, control {share(control):.4%}, noise {noise:.4%}")
@@ -144,15 +144,15 @@ def test_ticks_are_no_later_than_those_of_a_program_that_does_nothing(ticks, sou
 
 
 def test_the_agents_own_metric_tells_the_same(ticks):
-    """It is the largest lateness of all since its row before: then the threads were woken, now the disks are read."""
+    """It is the largest lateness of all since its row before: then the others were read, now the disks."""
     late = {source: {tick: rows[0].time_us % INTERVAL_US for tick, rows in ticks.rows[source].items()}
             for source in SOURCES}
     apart = 0
     for tick in ticks.expected[1:]:
-        if any(tick not in late[source] for source in LOOP_SOURCES) or any(tick - 1 not in late[source] for source in THREAD_SOURCES):
+        if any(tick not in late[source] for source in EARLY_SOURCES) or any(tick - 1 not in late[source] for source in LATE_SOURCES):
             continue  # another test says so
         own = ticks.own_lateness[tick]
-        most = max(*(late[source][tick] for source in LOOP_SOURCES), *(late[source][tick - 1] for source in THREAD_SOURCES))
+        most = max(*(late[source][tick] for source in EARLY_SOURCES), *(late[source][tick - 1] for source in LATE_SOURCES))
         apart += not late["diskstats"][tick] - AGREE_US <= own <= most + AGREE_US
     print(f"the agent's lateness disagrees with its rows at {apart} of {len(ticks.expected)} ticks")
     assert apart <= DISAGREE_MAX * len(ticks.expected)

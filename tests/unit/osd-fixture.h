@@ -67,6 +67,7 @@ struct fake {
         unsigned id;
         const char *fsid, *cluster;
         _Atomic unsigned delay_ms; /* before each answer */
+        _Atomic unsigned pause_ms; /* in the midst of each "perf dump" */
         _Atomic enum fault fault;
         _Atomic(const char *) perf, histogram;
         const char *release;
@@ -206,7 +207,12 @@ static void fake_answer(struct fake *fake, int fd)
         } else if (strstr(question, "histogram")) {
                 answer_put(fd, fake->histogram, strlen(fake->histogram));
         } else {
-                answer_put(fd, perf, strlen(perf));
+                size_t half = fake->pause_ms > 0 ? strlen(perf) / 2 : strlen(perf);
+
+                snprintf(text, sizeof(text), "%.*s", (int)half, perf);
+                answer_put(fd, half < strlen(perf) ? text : perf, strlen(perf));
+                poll(NULL, 0, (int)fake->pause_ms);
+                put(fd, perf + half, strlen(perf) - half);
         }
 }
 
@@ -306,8 +312,10 @@ static void node_stop(struct node *node)
 
 static int collect(struct node *node)
 {
-        return node->class->collect(
+        int r = node->class->collect(
                 node->source, now_us() + node->class->deadline_us, &node->sample);
+
+        return source_wait(node->class, node->source, r, &node->sample);
 }
 
 __attribute__((unused)) static void lines_forget(struct node *node)

@@ -318,6 +318,81 @@ static void of_twelve_osds_the_healthy_ones_have_their_row(void **state)
         node_stop(&node);
 }
 
+/* All are read into the same memory. */
+static void answers_that_come_in_pieces_do_not_mix(void **state)
+{
+        static struct fake fakes[4];
+        char texts[4][128];
+        struct node node;
+
+        (void)state;
+        node_start(&node);
+        for (unsigned i = 0; i < 4; i++) {
+                snprintf(texts[i], sizeof(texts[i]),
+                        "{\"osd\":{\"op_w\":%u,\"op_r\":5},\"bluefs\":{\"logged_bytes\":7}}",
+                        1000 + i * 1111);
+                fake_start(&fakes[i], &node, i);
+                fakes[i].perf = texts[i];
+                fakes[i].pause_ms = i < 3 ? 20 + i * 10 : 0;
+        }
+        node_open(&node, NULL);
+        for (unsigned row = 0; row < 3; row++) {
+                assert_int_equal(collect(&node), 0);
+                assert_int_equal(node.sample.failures, 0);
+                for (unsigned i = 0; i < 4; i++) {
+                        char name[16];
+
+                        snprintf(name, sizeof(name), "osd.%u", i);
+                        assert_int_equal(value(&node, name, METRIC_OSD_OP_W), 1000 + i * 1111);
+                }
+        }
+        for (unsigned i = 0; i < 4; i++)
+                fake_stop(&fakes[i]);
+        node_stop(&node);
+}
+
+static unsigned looks_of_a_row(struct node *node)
+{
+        unsigned looks = 0;
+        int r;
+
+        r = node->class->collect(node->source, now_us() + 800000, &node->sample);
+        while (r == SOURCE_PENDING) {
+                uint64_t now = now_us();
+
+                if (node->sample.again_us > now)
+                        usleep((useconds_t)(node->sample.again_us - now));
+                r = node->class->proceed(node->source, &node->sample);
+                looks++;
+        }
+        assert_int_equal(r, 0);
+        return looks;
+}
+
+/* Also when another one answers nothing at all. */
+static void osds_that_keep_their_pace_are_looked_at_once_a_row(void **state)
+{
+        struct fake fake, dead;
+        unsigned once = 0;
+        struct node node;
+
+        (void)state;
+        node_start(&node);
+        fake_start(&fake, &node, 0);
+        fake_start(&dead, &node, 1);
+        dead.fault = FAULT_SILENT;
+        fake.delay_ms = 20;
+        node_open(&node, NULL);
+        assert_true(looks_of_a_row(&node) > 3);
+        for (unsigned i = 0; i < 20; i++)
+                once += looks_of_a_row(&node) == 1;
+        /* The others are the machine's, or the dead one's turn. */
+        assert_true(once >= 10);
+        fake_stop(&fake);
+        fake_stop(&dead);
+        node_stop(&node);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -331,6 +406,8 @@ int main(void)
                 cmocka_unit_test(a_folder_that_leads_to_itself_is_searched_once),
                 cmocka_unit_test(a_socket_that_may_not_be_opened_is_told),
                 cmocka_unit_test(a_slow_osd_that_keeps_the_deadline_is_in_the_row),
+                cmocka_unit_test(answers_that_come_in_pieces_do_not_mix),
+                cmocka_unit_test(osds_that_keep_their_pace_are_looked_at_once_a_row),
                 cmocka_unit_test(of_twelve_osds_the_healthy_ones_have_their_row),
         };
 

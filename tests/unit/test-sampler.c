@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,14 +27,18 @@ static struct world {
         uint64_t facts_generation;
         int64_t first_row_us, last_row_us, row_step_us;
         uint64_t epoch;
-        sem_t gate;       /* the waiting source collects when it may pass */
-        sem_t live, dead; /* the same for the clusters of these names */
+        uint64_t pending_us; /* that the asking source's row takes; it looks thrice */
+        bool will_wait;      /* the host */
+        pthread_t collector; /* who collected last */
+        sem_t gate;          /* the waiting source collects when it may pass */
+        sem_t live, dead;    /* the same for the clusters of these names */
         unsigned cluster_rows[2];
         struct fixture fixture;
 } world;
 
 struct source {
         bool dead;
+        uint64_t answer_us;
 };
 
 static int fake_open(const struct source_options *options, const struct source_report *report,
@@ -88,6 +93,34 @@ static int waiting_collect(struct source *source, uint64_t deadline_us, struct s
         return fake_collect(source, deadline_us, ret);
 }
 
+static int asking_proceed(struct source *source, struct sample *ret)
+{
+        if (world.monotonic_us < source->answer_us) {
+                ret->again_us = world.monotonic_us + world.pending_us / 2;
+                return SOURCE_PENDING;
+        }
+        return fake_collect(source, 0, ret);
+}
+
+static int asking_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
+{
+        (void)deadline_us;
+        source->answer_us = world.monotonic_us + world.pending_us;
+        return asking_proceed(source, ret);
+}
+
+static int host_collect(struct source *source, uint64_t deadline_us, struct sample *ret)
+{
+        world.collector = pthread_self();
+        return fake_collect(source, deadline_us, ret);
+}
+
+static bool host_will_wait(struct source *source)
+{
+        (void)source;
+        return world.will_wait;
+}
+
 static int fake_add_facts(struct source *source, struct facts *facts)
 {
         (void)source;
@@ -132,9 +165,33 @@ static int class_get(enum source_id id, const struct source_class **ret)
                 .close = fake_close,
         };
 
-        if (id != SOURCE_DISKSTATS && id != SOURCE_OSD && id != SOURCE_CEPH)
+        static const struct source_class asking = {
+                .id = SOURCE_OSD_HISTOGRAM,
+                .asks = true,
+                .open = fake_open,
+                .collect = asking_collect,
+                .proceed = asking_proceed,
+                .close = fake_close,
+        };
+        static const struct source_class host = {
+                .id = SOURCE_HOST,
+                .may_wait = true,
+                .open = fake_open,
+                .collect = host_collect,
+                .will_wait = host_will_wait,
+                .close = fake_close,
+        };
+        static const struct source_class *const classes[SOURCE_MAX_] = {
+                [SOURCE_DISKSTATS] = &quick,
+                [SOURCE_OSD] = &waiting,
+                [SOURCE_CEPH] = &cluster,
+                [SOURCE_HOST] = &host,
+                [SOURCE_OSD_HISTOGRAM] = &asking,
+        };
+
+        if (!classes[id])
                 return -ENOENT;
-        *ret = id == SOURCE_CEPH ? &cluster : id == SOURCE_OSD ? &waiting : &quick;
+        *ret = classes[id];
         return 0;
 }
 
@@ -179,6 +236,7 @@ static int set_up(void **state)
         world.realtime_us = INT64_C(1796040000) * SECOND + 123456;
         world.monotonic_us = 5000;
         options.allowed[SOURCE_DISKSTATS] = options.allowed[SOURCE_OSD] = true;
+        options.allowed[SOURCE_HOST] = options.allowed[SOURCE_OSD_HISTOGRAM] = true;
         assert_int_equal(sampler_new(&options, &bench->sampler), 0);
         plan_init(&bench->plan);
         for (int id = 0; id < SOURCE_MAX_; id++)
@@ -301,6 +359,73 @@ static void a_source_that_asks_ends_before_its_next_tick(void **state)
                 sampler_run(bench->sampler, &next_us);
                 assert_int_equal(world.rows, i + 1);
                 assert_int_equal(world.time_us, cases[i].time_us);
+        }
+}
+
+static void a_pending_row_goes_on_without_a_thread(void **state)
+{
+        struct bench *bench = *state;
+        struct pollfd done = {.fd = sampler_get_fd(bench->sampler), .events = POLLIN};
+        uint64_t next_us, tick_us;
+
+        world.pending_us = 8000;
+        bench->plan.sources[SOURCE_OSD_HISTOGRAM].interval_us = SECOND;
+        apply(bench, SOURCE_OSD_HISTOGRAM, true);
+        run(bench, 1);
+        tick_us = world.monotonic_us;
+        for (unsigned looks = 1; looks <= 2; looks++) {
+                sampler_run(bench->sampler, &next_us);
+                assert_int_equal(next_us, tick_us + looks * 4000);
+                assert_int_equal(world.rows, 0);
+                sleep_and_run(bench, &next_us);
+        }
+        assert_int_equal(world.rows, 1);
+        assert_int_equal(next_us, tick_us + SECOND);
+        assert_int_equal(bench->counters.socket_time_us, 8000);
+        assert_int_equal(bench->counters.skips, 0);
+        assert_int_equal(poll(&done, 1, 0), 0);
+}
+
+static void a_pending_row_is_not_begun_anew_by_a_tick(void **state)
+{
+        struct bench *bench = *state;
+
+        world.pending_us = 5 * SECOND / 2;
+        bench->plan.sources[SOURCE_OSD_HISTOGRAM].interval_us = SECOND;
+        apply(bench, SOURCE_OSD_HISTOGRAM, true);
+        for (unsigned i = 0; i < 40 && world.rows < 2; i++)
+                run(bench, 1);
+        assert_int_equal(world.rows, 2);
+        assert_int_equal(bench->counters.skips, 4);
+        assert_int_equal(bench->counters.failures, 0);
+        /* Switched off in the midst of a row. */
+        run(bench, 1);
+        apply(bench, SOURCE_OSD_HISTOGRAM, false);
+        run(bench, 5);
+        assert_int_equal(world.closes, 1);
+        assert_int_equal(world.rows, 2);
+}
+
+static void a_thread_is_woken_only_for_what_may_wait(void **state)
+{
+        struct bench *bench = *state;
+        struct pollfd done = {.fd = sampler_get_fd(bench->sampler), .events = POLLIN};
+        uint64_t next_us;
+
+        bench->plan.sources[SOURCE_HOST].interval_us = SECOND;
+        apply(bench, SOURCE_HOST, true);
+        sampler_run(bench->sampler, &next_us);
+        for (unsigned i = 0; i < 6; i++) {
+                /* To open it may always wait. */
+                bool threaded = i == 0 || i == 3;
+
+                world.will_wait = i == 3;
+                sleep_and_run(bench, &next_us);
+                assert_int_equal(poll(&done, 1, threaded ? 10000 : 0), threaded);
+                assert_int_equal(pthread_equal(world.collector, pthread_self()) != 0, !threaded);
+                if (threaded)
+                        sampler_run(bench->sampler, &next_us);
+                assert_int_equal(world.rows, i + 1);
         }
 }
 
@@ -680,6 +805,9 @@ int main(void)
                 TEST(what_a_row_leaves_out_is_counted),
                 TEST(time_with_other_programs_counts_as_socket_time),
                 TEST(a_source_that_asks_ends_before_its_next_tick),
+                TEST(a_pending_row_goes_on_without_a_thread),
+                TEST(a_pending_row_is_not_begun_anew_by_a_tick),
+                TEST(a_thread_is_woken_only_for_what_may_wait),
                 TEST(slept_over_ticks_are_counted),
                 TEST(stops_at_the_count_and_begins_anew_with_another_revision),
                 TEST(a_count_goes_on_after_a_restart),
