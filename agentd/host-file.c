@@ -75,7 +75,7 @@ int host_file_read(struct host_files *files, enum host_file file, const char **r
         *ret = "";
         if (files->fds[file] < 0)
                 return 0;
-        while (length < TEXT_BYTES_MAX - 1) {
+        do {
                 ssize_t n = pread(files->fds[file], files->text + length,
                         TEXT_BYTES_MAX - 1 - length, (off_t)length);
 
@@ -84,7 +84,8 @@ int host_file_read(struct host_files *files, enum host_file file, const char **r
                 if (n == 0)
                         break;
                 length += (size_t)n;
-        }
+                /* The kernel makes all but this one as a whole; of this a line at a time. */
+        } while (file == HOST_FILE_NET_DEV && length < TEXT_BYTES_MAX - 1);
         files->text[length] = '\0';
         *ret_cut = length == 0 || files->text[length - 1] != '\n';
         *ret = files->text;

@@ -27,9 +27,9 @@ static bool literal_skip(struct reader *reader, const char *text)
 }
 
 /* To what follows @key, which is some @gap away. */
-static bool key_reach(struct reader *reader, const char *key, uint32_t gap)
+static bool key_reach(struct reader *reader, const char *key, size_t length, uint32_t gap)
 {
-        size_t length = strlen(key), left = (size_t)(reader->end - reader->p);
+        size_t left = (size_t)(reader->end - reader->p);
         const char *from, *to, *found;
 
         if (left >= gap + length && memcmp(reader->p + gap, key, length) == 0) {
@@ -96,7 +96,7 @@ static bool place_read(const struct perf *perf, const struct perf_place *place,
 {
         const struct perf_slot *slot = &perf->table[place->slot];
 
-        if (!key_reach(reader, slot->key, place->gap))
+        if (!key_reach(reader, slot->key, slot->length + PERF_KEY_EXTRA, place->gap))
                 return false;
         return slot->name->part == PART_AVERAGE ? average_take(reader, slot, ret)
                                                 : value_take(reader, slot, ret);
@@ -116,8 +116,9 @@ static bool places_read(const struct perf *perf, const char *text, size_t size,
                 const struct perf_place *place = &places->list[i];
 
                 if (place->slot < 0) {
-                        if (!key_reach(&reader, perf_logger_key((enum perf_logger) ~place->slot),
-                                    place->gap))
+                        const char *key = perf_logger_key((enum perf_logger) ~place->slot);
+
+                        if (!key_reach(&reader, key, strlen(key), place->gap))
                                 return false;
                         reader.p--; /* the bracket belongs to the gap */
                         continue;

@@ -7,6 +7,7 @@
 #include "agentd/perf.h"
 
 #define PERF_KEY_MAX 48u
+#define PERF_KEY_EXTRA 3u
 #define PERF_TABLE_SIZE 512u /* a power of two, four times the names */
 
 enum perf_logger { LOGGER_OSD, LOGGER_BLUESTORE, LOGGER_BLUEFS, LOGGER_OTHER };
@@ -26,7 +27,7 @@ struct perf_name {
 struct perf_slot {
         const struct perf_name *name; /* NULL when free */
         size_t length;                /* of the name */
-        const char *key;              /* the name with its quotes and colon */
+        const char *key;              /* the name with its quotes and colon: PERF_KEY_EXTRA more */
         uint16_t index;               /* in struct perf_values */
         bool gauge;
 };

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define TARGETS_MAX 256
+#define ANSWERS_MS 100 /* until all are there: to be woken by each would cost more */
 #define QUESTION "{\"prefix\":\"perf dump\",\"format\":\"json\"}"
 
 static char buffer[256 << 10];
@@ -41,6 +42,8 @@ static void sockets_read(const char *const *paths, int n)
 
         for (int i = 0; i < n; i++)
                 fds[i] = socket_ask(paths[i]);
+        if (n > 0)
+                poll(NULL, 0, ANSWERS_MS);
         for (int i = 0; i < n; i++) {
                 while (recv(fds[i], buffer, sizeof(buffer), MSG_WAITALL) > 0)
                         ;
