@@ -93,7 +93,8 @@ static bool went_down(const struct host_nic *nic, const struct host_nic *before,
 }
 
 /* Puts @nic in the place of @known, and keeps what is known. Whether the layout is another. */
-static bool nic_take(const struct host_nics *nics, struct host_nic *known, struct host_nic *nic)
+static bool nic_take(
+        const struct host_nics *nics, struct host_nic *known, struct host_nic *nic, bool may_wait)
 {
         bool same = strcmp(nic->name, known->name) == 0;
         bool restarted = same && (went_down(nic, known, 0) || went_down(nic, known, 3));
@@ -106,7 +107,7 @@ static bool nic_take(const struct host_nics *nics, struct host_nic *known, struc
         } else {
                 nic->index = index_read(nics, nic->name);
         }
-        if (nic->speed == 0)
+        if (nic->speed == 0 && may_wait)
                 nic->speed = speed_read(nics, nic->name);
         if (restarted)
                 nic->restarts = known->restarts + (nic->index == known->index);
@@ -116,8 +117,8 @@ static bool nic_take(const struct host_nics *nics, struct host_nic *known, struc
         return changed;
 }
 
-void host_nics_read(struct host_nics *nics, const char *text, struct host_nic **ret, size_t *ret_n,
-        bool *ret_changed)
+void host_nics_read(struct host_nics *nics, const char *text, bool may_wait, struct host_nic **ret,
+        size_t *ret_n, bool *ret_changed)
 {
         bool changed = false;
         size_t n = 0;
@@ -126,7 +127,7 @@ void host_nics_read(struct host_nics *nics, const char *text, struct host_nic **
                 struct host_nic nic;
 
                 if (line_parse(line, &nic) == 0)
-                        changed |= nic_take(nics, &nics->items[n++], &nic);
+                        changed |= nic_take(nics, &nics->items[n++], &nic, may_wait);
                 line = strchrnul(line, '\n');
                 line += *line == '\n';
         }

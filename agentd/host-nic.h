@@ -28,7 +28,8 @@ int host_nics_new(const char *root, struct host_nics **ret);
 struct host_nics *host_nics_free(struct host_nics *nics);
 DEFINE_CLEANUP(host_nics, struct host_nics *, host_nics_free)
 
-/* Takes the file's text. *ret_changed: names, instances or what is present are not as before. The
- * array stays where it is. */
-void host_nics_read(struct host_nics *nics, const char *text, struct host_nic **ret, size_t *ret_n,
-        bool *ret_changed);
+/* Takes the file's text. A speed that is not known is asked for only when this call @may_wait: the
+ * kernel takes a lock for it. *ret_changed: names, instances or what is present are not as before.
+ * The array stays where it is. */
+void host_nics_read(struct host_nics *nics, const char *text, bool may_wait, struct host_nic **ret,
+        size_t *ret_n, bool *ret_changed);

@@ -13,6 +13,7 @@
 #include "agentd/text-file.h"
 #include "lib/cleanup.h"
 
+#define ENTRIES_BYTES 4096u
 #define SCHEDSTAT_MAX 96u /* "25836071 1286071 93\n": nanoseconds run, waited, slices */
 #define USES_MAX 60u      /* an OSD's threads stay, but for a change of its configuration */
 
@@ -33,19 +34,32 @@ static bool is_of_operations(int folder, const char *thread)
         return false;
 }
 
-static void look_up(const char *path, struct host_sched *sched)
+static void entries_take(int folder, const char *entries, ssize_t size, struct host_sched *sched)
 {
-        struct dirent *entry;
-        DIR *folder = opendir(path);
+        const struct dirent64 *entry;
 
-        sched->n_threads = sched->uses = 0;
-        if (!folder)
-                return;
-        while (sched->n_threads < HOST_SCHED_THREADS_MAX && (entry = readdir(folder)))
-                if (entry->d_name[0] != '.' && is_of_operations(dirfd(folder), entry->d_name))
+        for (ssize_t at = 0; at < size; at += entry->d_reclen) {
+                entry = (const struct dirent64 *)(entries + at);
+                if (entry->d_name[0] != '.' && sched->n_threads < HOST_SCHED_THREADS_MAX &&
+                        is_of_operations(folder, entry->d_name))
                         sched->threads[sched->n_threads++] =
                                 (uint32_t)strtoul(entry->d_name, NULL, 10);
-        closedir(folder);
+        }
+}
+
+/* Not by readdir, which allocates. */
+static void look_up(const char *path, struct host_sched *sched)
+{
+        _Alignas(struct dirent64) char entries[ENTRIES_BYTES];
+        CLEANUP(fd) int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ssize_t size;
+
+        sched->n_threads = sched->uses = 0;
+        if (folder < 0)
+                return;
+        while (sched->n_threads < HOST_SCHED_THREADS_MAX &&
+                (size = getdents64(folder, entries, sizeof(entries))) > 0)
+                entries_take(folder, entries, size, sched);
 }
 
 /* A thread that ended takes its time out of the sum: that reading adds nothing. */
@@ -54,6 +68,12 @@ static void add(uint64_t sum, uint64_t *before, uint64_t *total)
         if (sum > *before)
                 *total += sum - *before;
         *before = sum;
+}
+
+/* So that the OSDs of a node are not all read in the same row. */
+static uint64_t phase(uint32_t pid)
+{
+        return pid * 2654435761u % HOST_SCHED_INTERVAL_US;
 }
 
 void host_sched_read(const char *root, uint32_t pid, uint64_t now_us, struct host_sched *sched)
@@ -65,7 +85,7 @@ void host_sched_read(const char *root, uint32_t pid, uint64_t now_us, struct hos
 
         if (sched->read_us != 0 && now_us - sched->read_us < HOST_SCHED_INTERVAL_US)
                 return;
-        sched->read_us = now_us;
+        sched->read_us = sched->read_us == 0 ? now_us - phase(pid) : now_us;
         snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/task", root, pid);
         if (sched->n_threads == 0 || ++sched->uses == USES_MAX)
                 look_up(path, sched);

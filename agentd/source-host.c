@@ -27,6 +27,7 @@ struct source {
         struct host_nic *nic;
         size_t n_nics;
         bool nics_cut_told;
+        bool may_wait; /* in this collect */
         struct host_processes *processes;
         struct host_process *process;
         size_t n_processes;
@@ -192,7 +193,8 @@ static int host_collect(struct source *source, uint64_t deadline_us, struct samp
         host_values_read(source->files, &source->host);
         if (host_file_read(source->files, HOST_FILE_NET_DEV, &text, &nics_cut) < 0)
                 nics_cut = true;
-        host_nics_read(source->nics, text, &source->nic, &source->n_nics, &nics_changed);
+        host_nics_read(
+                source->nics, text, source->may_wait, &source->nic, &source->n_nics, &nics_changed);
         r = host_processes_read(source->processes, clock_monotonic_us(), &source->process,
                 &source->n_processes, &processes_changed);
         if (r < 0)
@@ -219,7 +221,8 @@ static int host_collect(struct source *source, uint64_t deadline_us, struct samp
 
 static bool host_will_wait(struct source *source)
 {
-        return host_processes_will_search(source->processes, clock_monotonic_us());
+        source->may_wait = host_processes_will_search(source->processes, clock_monotonic_us());
+        return source->may_wait;
 }
 
 static void host_close(struct source *source)
@@ -245,6 +248,7 @@ static int host_open(const struct source_options *options, const struct source_r
         if (!source)
                 return -ENOMEM;
         source->report = *report;
+        source->may_wait = true;
         r = host_files_open(options->root, &source->files);
         if (r < 0)
                 return r;
