@@ -20,21 +20,13 @@ static enum turn stream_turn(const struct stream *stream)
         return stream->step.class->may_wait ? TURN_THREAD : TURN_LOOP;
 }
 
-static bool some_thread_is_busy(const struct sampler *sampler)
-{
-        for (uint32_t i = 0; i < sampler->n_streams; i++)
-                if (sampler->streams[i].busy)
-                        return true;
-        return false;
-}
-
 void sampler_run(struct sampler *sampler, uint64_t *ret_next_us)
 {
         uint64_t next_us = UINT64_MAX;
         eventfd_t ignored;
 
-        if (some_thread_is_busy(sampler))
-                (void)eventfd_read(sampler->done_fd, &ignored);
+        /* Always: a thread may end, and be taken, just behind this. */
+        (void)eventfd_read(sampler->done_fd, &ignored);
         for (enum turn turn = 0; turn < TURN_MAX_; turn++) {
                 for (uint32_t i = 0; i < sampler->n_streams; i++) {
                         struct stream *stream = &sampler->streams[i];
