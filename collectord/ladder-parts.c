@@ -37,6 +37,16 @@ static void add_noise(struct ladder_rung *rung, const struct ladder_input *input
                                });
 }
 
+double ladder_recovery_bytes(const struct ladder_input *input)
+{
+        double received = input->osd[LADDER_PUSH], sent = input->osd[LADDER_RECOVERED];
+
+        /* What some OSDs sent is not what they wrote. */
+        if (input->of == LADDER_OF_CLUSTER && (isnan(received) || sent > received))
+                return sent;
+        return received;
+}
+
 static void fill_osd(struct ladder_rung *rung, const struct ladder_input *input)
 {
         const double *osd = input->osd;
@@ -71,7 +81,7 @@ static void fill_osd(struct ladder_rung *rung, const struct ladder_input *input)
                                .help = "Recovery and backfill pushes received; beside the rung, no "
                                        "client asked "
                                        "for them.",
-                               .bytes = osd[LADDER_PUSH],
+                               .bytes = ladder_recovery_bytes(input),
                                .ops = osd[LADDER_PUSH_OPS],
                        });
         add_noise(rung, input);

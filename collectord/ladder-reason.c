@@ -195,7 +195,7 @@ static void explain_metadata(struct ladder *ladder, const struct ladder_input *i
 static void explain_data(struct ladder *ladder, const struct ladder_input *input,
         const struct expected_items *configured)
 {
-        double base = base_bytes(ladder), pushed = known(input->osd[LADDER_PUSH]);
+        double base = base_bytes(ladder), pushed = known(ladder_recovery_bytes(input));
         double data = ladder_data(input->osd) - known(ladder->point.expected) * base - pushed;
         char size[SIZE_TEXT_MAX];
 

@@ -375,6 +375,9 @@ static void what_is_explained_adds_up_whatever_the_counters_say(void **state)
 
                 assert_true(fabs(sum_explained(ladder) - ladder->point.amplification) <
                             2 * LADDER_ITEM_MIN);
+                /* No more of the WAL is deferred data than there is. */
+                assert_close(item(ladder, "deferred")->amplification,
+                        (i >= 2 ? 911.9 : 763.4) * MB / ladder->rungs[0].bytes);
                 assert_close(
                         item(ladder, "recovery")->amplification, 50 * MB / ladder->rungs[0].bytes);
         }
@@ -433,6 +436,20 @@ static void a_compaction_of_the_journal_is_a_part_of_its_own(void **state)
 
         assert_close(ladder->unattributed_bytes, 0);
         assert_close(part(&ladder->rungs[2], "log_compaction")->bytes, 405504);
+}
+
+static void recovery_is_what_was_sent_where_nobody_counts_what_was_received(void **state)
+{
+        struct ladder_input input = usual();
+        (void)state;
+
+        osd_16k[LADDER_RECOVERED] = 50 * MB;
+        CLEANUP(ladder) struct ladder *whole = compute(input);
+        assert_close(part(&whole->rungs[1], "recovery")->bytes, 50 * MB);
+        assert_close(item(whole, "recovery")->amplification, 50 / 254.5);
+        input.of = LADDER_OF_OSDS;
+        CLEANUP(ladder) struct ladder *some = compute(input);
+        assert_close(part(&some->rungs[1], "recovery")->bytes, 0);
 }
 
 static void each_rung_is_compared_with_the_one_above(void **state)
@@ -568,6 +585,7 @@ int main(void)
                 cmocka_unit_test(without_a_reason_the_amplification_is_still_explained),
                 cmocka_unit_test(what_compression_saves_is_no_unattributed_byte),
                 cmocka_unit_test(a_compaction_of_the_journal_is_a_part_of_its_own),
+                cmocka_unit_test(recovery_is_what_was_sent_where_nobody_counts_what_was_received),
                 cmocka_unit_test(each_rung_is_compared_with_the_one_above),
                 cmocka_unit_test(the_ladder_of_some_osds_begins_with_what_they_received),
                 cmocka_unit_test(the_ladder_of_a_pool_ends_with_what_was_asked_of_it),
