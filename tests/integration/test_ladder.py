@@ -1,7 +1,7 @@
 """The ladder on real clusters: how much it leaves unexplained, by layout, way in and situation.
 
-A cluster for each layout of the OSDs' devices, one after the other. Without STRATA_LADDER_FULL=1 only one layout and the
-loads that differ most are run. What was measured is left in artefacts/ladder.md.
+A cluster for each layout of the OSDs' devices, one after the other. Without STRATA_LADDER_FULL=1 only one layout, the loads
+that differ most and the situations that take least time are run. What was measured is left in artefacts/ladder.md.
 """
 import base64
 import contextlib
@@ -23,9 +23,10 @@ from system import ARTEFACTS, MGR_STATS_PERIOD, SECTOR, Agent, Cluster, Collecto
 
 FULL = bool(os.environ.get("STRATA_LADDER_FULL"))
 LAYOUTS = ("shared", "none", "own") if FULL else ("shared",)
-SIZES = ("4k", "16k", "64k", "1m", "4m") if FULL else ("4k", "64k", "4m")
+SIZES = ("4k", "16k", "64k", "1m", "4m") if FULL else ("4k", "4m")
 KINDS = {"replicated:3": 3.0, "erasure:2+1": 1.5}
 LOAD_SECONDS = 7
+long = pytest.mark.skipif(not FULL, reason="takes long: STRATA_LADDER_FULL=1 runs it")
 
 UNATTRIBUTED_MAX = 0.005
 STORAGE_TOLERANCE = 0.001
@@ -55,7 +56,7 @@ class Site:
         self.images, self.lines = {}, []
 
     def up(self):
-        options = ["--rgw", "--cephfs"] if self.layout == LAYOUTS[0] else []
+        options = ["--rgw", "--cephfs"] if FULL and self.layout == LAYOUTS[0] else []
         if not (os.environ.get("STRATA_KEEP_NODE") and os.path.exists(self.cluster.conf)):
             self.cluster.node("up", self.cluster.dir, "--osds", "3", "--size", "7G", "--db", self.layout, *options)
         for name, kind in (("three", "replicated:3"), ("parity", "erasure:2+1")):
@@ -223,6 +224,7 @@ def gateways(site):
     return site
 
 
+@long
 def test_what_the_object_gateway_stores_and_gives_back_agrees(gateways):
     site, s3 = gateways, Gateway(gateways.cluster)
     s3.ask("PUT", "/load")
@@ -247,6 +249,7 @@ def mounted(cluster):
         subprocess.run(["umount", folder], check=True, timeout=60)
 
 
+@long
 def test_what_the_file_system_stores_agrees(gateways):
     site = gateways
     size = 200 << 20
@@ -292,6 +295,7 @@ def test_what_compression_saves_is_named_and_not_unattributed(site):
     cluster.run("ceph", "osd", "pool", "delete", "squeezed", "squeezed", "--yes-i-really-really-mean-it")
 
 
+@long
 def test_writes_after_a_snapshot_close(site):
     image = site.images["replicated:3"]
     site.cluster.run("rbd", "snap", "create", "three/image@before")
@@ -306,6 +310,7 @@ def test_writes_after_a_snapshot_close(site):
     wait_for(lambda: "snaptrim" not in site.cluster.run("ceph", "pg", "stat"), "the snapshot to be trimmed", seconds=60, every=1)
 
 
+@long
 def test_writes_close_during_a_deep_scrub_and_reads_name_it_when_it_is_seen(site):
     def load():
         for osd in range(3):
@@ -369,6 +374,7 @@ def test_an_osd_that_restarts_is_a_reset_and_of_the_others_the_numbers_stay(site
         assert abs(sides[name]["unattributed"]["share"]) <= UNATTRIBUTED_MAX
 
 
+@long
 def test_a_pool_that_is_deleted_keeps_what_was_expected_of_it(site):
     cluster = site.cluster
     cluster.node("pool", cluster.dir, "gone", "replicated:2")
@@ -387,6 +393,7 @@ def test_a_pool_that_is_deleted_keeps_what_was_expected_of_it(site):
     check_closed(after["write"], hand[1])
 
 
+@long
 def test_a_device_that_is_detached_is_missing_and_counted_as_such(site):
     """The last: what it takes away is not brought back."""
     names = [name for name, role in site.devices().items() if role == "block"]
