@@ -16,13 +16,15 @@
 #include "agentd/rows.h"
 #include "spool-fixture.h"
 
+/* In a chroot "/" is no mount (EINVAL): then what is mounted may show outside, until it is
+ * unmounted. */
 static bool own_namespace(void)
 {
         static int made = -1;
 
         if (made < 0)
                 made = unshare(CLONE_NEWNS) == 0 &&
-                       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+                       (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 || errno == EINVAL);
         return made > 0;
 }
 
