@@ -66,7 +66,7 @@ static void finds_every_committed_row_after_sigkill(void **state)
         unsigned seed = (unsigned)time(NULL);
 
         (void)state;
-        print_message("seed %u\n", seed);
+        print_message("# seed %u\n", seed);
         srandom(seed);
         for (int round = 0; round < 20; round++) {
                 char *folder = fixture_folder();

@@ -77,7 +77,7 @@ static void ticks_taken_and_missed_add_up_whatever_the_lateness(void **state)
         int64_t first;
 
         (void)state;
-        print_message("seed %u\n", seed);
+        print_message("# seed %u\n", seed);
         srandom(seed);
         tick_start(&tick, SECOND, 0, at(noon, 0));
         first = tick.due_us;
