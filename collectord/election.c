@@ -71,7 +71,7 @@ static uint64_t patience_of(const struct election_voice *voice)
                 interval_us = ELECTION_INTERVAL_MIN_US;
         if (interval_us > ELECTION_INTERVAL_MAX_US)
                 interval_us = ELECTION_INTERVAL_MAX_US;
-        return interval_us + interval_us / 2;
+        return interval_us + interval_us / 4;
 }
 
 /* The seat of @cluster when it is, or becomes, the agent's; else NULL. */

@@ -9,8 +9,9 @@
  * know yet is zero. The seat of zero lets one agent at a time connect and find out; until it names
  * the fsid, nothing of what it reads is kept.
  *
- * Agents speak at least every half interval. The patience is one and a half, so that another is
- * elected within two intervals of the last word of the one that went.
+ * Agents speak at least every half interval. The patience is one and a quarter, so that another is
+ * elected within one and three quarters of the last word of the one that went: a busy machine has
+ * the rest of two.
  */
 
 #include <stdbool.h>

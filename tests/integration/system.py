@@ -209,9 +209,21 @@ class Collector(Daemon):
                      seconds=seconds, every=0.25)
 
     def rows(self, *count):
-        """{(host, source): [Row...]} from the store's file itself; with another count than `missed` when it is named."""
-        with contextlib.closing(sqlite3.connect(f"file:{self.database()}?mode=ro", uri=True)) as database:
-            blocks = b"".join(row[0] for row in database.execute("SELECT data FROM block"))
+        """{(host, source): [Row...]} from the store's files themselves; with another count than `missed` when it is named."""
+        # In this order: a row is in the sealed file before it leaves the hot log, and for a while in both.
+        hot = self.rows_of([self.database()], "block", *count)
+        sealed = self.rows_of(sorted(self.databases("raw-")), "part", *count)
+        for key, rows in sealed.items():
+            known = {row.time_us for row in hot.get(key, [])}
+            hot.setdefault(key, []).extend(row for row in rows if row.time_us not in known)
+        return {key: sorted(rows) for key, rows in hot.items()}
+
+    @staticmethod
+    def rows_of(paths, table, *count):
+        blocks = b""
+        for path in paths:
+            with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+                blocks += b"".join(row[0] for row in database.execute(f"SELECT data FROM {table}"))
         done = subprocess.run([BLOCK_ROWS, *count], input=blocks, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()
         found = {}
@@ -219,12 +231,15 @@ class Collector(Daemon):
             host, _, source, *numbers = line.split()
             sequence, time_us, interval_us, missed = map(int, numbers)
             found.setdefault((host, SOURCES[int(source)]), []).append(Row(time_us, interval_us, sequence, missed))
-        return {key: sorted(rows) for key, rows in found.items()}
+        return found
 
     def database(self):
-        names = [name for name in os.listdir(self.store) if not name.endswith(("-wal", "-shm"))]
-        assert len(names) == 1, f"one database is expected in the store, not {names}"
-        return os.path.join(self.store, names[0])
+        """The hot log."""
+        return os.path.join(self.store, "strata.db")
+
+    def databases(self, prefix):
+        return [os.path.join(self.store, name) for name in os.listdir(self.store)
+                if name.startswith(prefix) and name.endswith(".db")]
 
 
 class Agent(Daemon):

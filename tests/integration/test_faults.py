@@ -170,8 +170,12 @@ def test_absent_monitors_are_named_once_and_the_disks_go_on(tmp_path):
 def block(pair):
     """A real block's bytes, its host, and how to send others."""
     collector, _ = pair
-    with contextlib.closing(sqlite3.connect(f"file:{collector.database()}?mode=ro", uri=True)) as database:
-        (data,) = database.execute("SELECT data FROM block ORDER BY id LIMIT 1").fetchone()
+
+    def newest():
+        with contextlib.closing(sqlite3.connect(f"file:{collector.database()}?mode=ro", uri=True)) as database:
+            return database.execute("SELECT data FROM block ORDER BY id DESC LIMIT 1").fetchone()
+
+    (data,) = wait_for(newest, "a block in the hot log")
     (agent,) = collector.get("/agents")["agents"]
     return bytes(data), {**BLOCKS, "Strata-Host": agent["host_id"], "Strata-Plan-Revision": "0",
                          "Strata-Sent-At": str(int(time.time() * 1e6))}

@@ -13,6 +13,7 @@ of 100 ms no two reads have the same. Then:
 
 STRATA_KILLS says how many lives the agent has (60), STRATA_SEED repeats a run's moments.
 """
+import contextlib
 import ctypes
 import os
 import random
@@ -20,14 +21,13 @@ import shutil
 import signal
 import sqlite3
 import struct
-import subprocess
 import threading
 import time
 
 import pytest
 
 from conftest import keep_logs
-from system import BLOCK_ROWS, SOURCES, TOP, Agent, Collector, wait_for
+from system import TOP, Agent, Collector, wait_for
 
 KILLS = int(os.environ.get("STRATA_KILLS", "60"))
 SEED = int(os.environ.get("STRATA_SEED", "0")) or int(time.time() * 1000)
@@ -126,14 +126,11 @@ class Stored:
     """The rows of the store's file: {source: [(time, value)]}."""
 
     def __init__(self, collector, metric):
-        with sqlite3.connect(f"file:{collector.database()}?mode=ro", uri=True) as database:
-            blocks = b"".join(row[0] for row in database.execute("SELECT data FROM block"))
+        with contextlib.closing(sqlite3.connect(f"file:{collector.database()}?mode=ro", uri=True)) as database:
             self.gaps = database.execute("SELECT count(*) FROM gap").fetchone()[0]
-        done = subprocess.run([BLOCK_ROWS, metric], input=blocks, capture_output=True, check=True, text=False)
         self.rows = {}
-        for line in done.stdout.decode().splitlines():
-            _, _, source, _, time_us, _, value = line.split()
-            self.rows.setdefault(SOURCES[int(source)], []).append((int(time_us), int(value)))
+        for (_, source), rows in collector.rows(metric).items():
+            self.rows.setdefault(source, []).extend((row.time_us, row.missed) for row in rows)
         for rows in self.rows.values():
             rows.sort()
 
