@@ -15,6 +15,7 @@
 #include "collectord/collector-config.h"
 #include "collectord/server.h"
 #include "collectord/service.h"
+#include "collectord/store-check-print.h"
 
 #define STOP_POLL_US 20000ull
 #define STOP_PATIENCE_US 2500000ull /* with the workers' 2 s within the 5 s we promise */
@@ -169,6 +170,7 @@ static int usage(void)
              "Gathers what agents sample and answers which layer multiplies I/O.\n\n"
              "  --config=FILE             configuration (" COLLECTOR_CONFIG_PATH ")\n"
              "  --check                   read the configuration, say whether it is right\n"
+             "  --check-store             read the whole store, say what of it is damaged\n"
              "  --make-token=KIND [NAME]  make a token: agent HOST_ID, reader or operator\n"
              "  --version\n"
              "  --help");
@@ -180,6 +182,7 @@ int main(int argc, char **argv)
         static const struct option options[] = {
                 {"config", required_argument, NULL, 'c'},
                 {"check", no_argument, NULL, 'k'},
+                {"check-store", no_argument, NULL, 's'},
                 {"make-token", required_argument, NULL, 't'},
                 {"version", no_argument, NULL, 'v'},
                 {"help", no_argument, NULL, 'h'},
@@ -189,8 +192,8 @@ int main(int argc, char **argv)
         CLEANUP(str) char *message = NULL;
         const char *path = COLLECTOR_CONFIG_PATH, *token_kind = NULL;
         enum log_level level;
-        bool check = false;
-        int option, r;
+        bool check = false, check_store = false;
+        int option, r, status;
 
         while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0)
                 switch (option) {
@@ -199,6 +202,9 @@ int main(int argc, char **argv)
                         break;
                 case 'k':
                         check = true;
+                        break;
+                case 's':
+                        check_store = true;
                         break;
                 case 't':
                         token_kind = optarg;
@@ -221,12 +227,15 @@ int main(int argc, char **argv)
         r = collector_config_load(path, &program.config, &message);
         if (r < 0)
                 log_error("%s", message ? message : strerror(-r));
-        else if (check)
+        status = r < 0 && check_store ? STORE_CHECK_UNREADABLE : EXIT_SUCCESS;
+        if (r == 0 && check_store)
+                status = store_check_print(program.config.store_folder);
+        else if (r == 0 && check)
                 puts("configuration OK");
-        else if (log_level_parse(program.config.log_level, &level) == 0)
+        else if (r == 0 && log_level_parse(program.config.log_level, &level) == 0)
                 log_set_level(level);
-        if (r == 0 && !check)
+        if (r == 0 && !check && !check_store)
                 r = run(&program);
         program_done(&program);
-        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return status ? status : r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -49,5 +49,9 @@ int keeper_grow(void *array, size_t *allocated, size_t n, size_t size);
 int keeper_add_dirty(struct store_step *step, enum sealed_tier tier, int64_t slot, int64_t stream);
 /* Blocks that came since the last time: which totals they touch. As store_keeper_step. */
 int keeper_scan(struct store_keeper *keeper, int64_t now_us, struct store_step *step);
+/* "raw-20261130.db" and nothing else. */
+bool keeper_parse_name(const char *name, enum sealed_tier *ret_tier, int64_t *ret_period);
+/* The stream number of the totals of a cluster, source and grouping. */
+int64_t keeper_total_stream(const struct store_total *total);
 int keeper_expire(struct store_keeper *keeper, int64_t now_us, struct store_step *step);
 int keeper_make_tiers(struct store_keeper *keeper, int64_t now_us, struct store_step *step);

@@ -64,6 +64,9 @@ int store_open_database(const char *folder, bool write, sqlite3 **ret);
 int store_read_pragma(sqlite3 *db, const char *sql, int *ret);
 /* Bytes of all files of the store; @sealed: without the hot log. */
 uint64_t store_files_size(const char *folder, bool sealed);
+/* *ret_version: 0 is an empty database. -EBADMSG: another program's; -EPROTONOSUPPORT: a newer one.
+ */
+int store_check_version(sqlite3 *db, const char *path, int *ret_version, char **ret_message);
 /* Brings the schema up to this program's version. */
 int store_migrate(sqlite3 *db, const char *path, char **ret_message);
 /* Prepares @sql[i] into @statements[i]; a failure leaves the rest NULL. */

@@ -218,7 +218,7 @@ static int apply(sqlite3 *db, int version)
         return r;
 }
 
-int store_migrate(sqlite3 *db, const char *path, char **ret_message)
+int store_check_version(sqlite3 *db, const char *path, int *ret_version, char **ret_message)
 {
         int version, application, tables, r;
 
@@ -244,6 +244,17 @@ int store_migrate(sqlite3 *db, const char *path, char **ret_message)
                         *ret_message = NULL;
                 return -EPROTONOSUPPORT;
         }
+        *ret_version = version;
+        return 0;
+}
+
+int store_migrate(sqlite3 *db, const char *path, char **ret_message)
+{
+        int version = 0, r;
+
+        r = store_check_version(db, path, &version, ret_message);
+        if (r < 0)
+                return r;
         for (; version < SCHEMA_VERSION; version++) {
                 r = apply(db, version + 1);
                 if (r < 0)

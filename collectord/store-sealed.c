@@ -76,6 +76,16 @@ static int64_t period_of(enum sealed_tier tier, int64_t slot)
         return slot / (sealed_layouts[tier].period_us / sealed_layouts[tier].slot_us);
 }
 
+int64_t sealed_key_stream(int64_t id)
+{
+        return id >> PART_BITS & (SEALED_STREAMS_MAX - 1);
+}
+
+int64_t sealed_key_period(enum sealed_tier tier, int64_t id)
+{
+        return period_of(tier, id >> (STREAM_BITS + PART_BITS));
+}
+
 int sealed_init(struct sealed *sealed, const char *folder, bool write)
 {
         *sealed = (struct sealed){.write = write, .folder = strdup(folder)};
@@ -142,8 +152,7 @@ void sealed_refresh(struct sealed *sealed)
         }
 }
 
-/* An empty file becomes one of ours; another program's, or a newer one, is left alone. */
-static int check_version(sqlite3 *db, bool write)
+int sealed_check_version(sqlite3 *db, bool write)
 {
         int application, version, r;
 
@@ -175,7 +184,7 @@ static int open_file(const struct sealed *sealed, const char *path, struct seale
                 return file->db ? store_errno(file->db, code) : -ENOMEM;
         sqlite3_extended_result_codes(file->db, 1);
         sqlite3_busy_timeout(file->db, BUSY_TIMEOUT_MS);
-        r = check_version(file->db, sealed->write);
+        r = sealed_check_version(file->db, sealed->write);
         if (r == 0)
                 r = store_execute(file->db,
                         sealed->write ? "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=32;"

@@ -85,6 +85,13 @@ char *sealed_path(const char *folder, enum sealed_tier tier, int64_t period);
 int sealed_get(
         struct sealed *sealed, enum sealed_tier tier, int64_t period, struct sealed_file **ret);
 
+/* An empty file becomes one of ours if @write; another program's (-EBADMSG), or a newer one
+ * (-EPROTONOSUPPORT), is left alone. */
+int sealed_check_version(sqlite3 *db, bool write);
+/* What a part's key says. */
+int64_t sealed_key_stream(int64_t id);
+int64_t sealed_key_period(enum sealed_tier tier, int64_t id);
+
 struct sealed_part {
         enum sealed_tier tier;
         int64_t id;

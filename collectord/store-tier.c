@@ -256,8 +256,7 @@ int keeper_make_tiers(struct store_keeper *keeper, int64_t now_us, struct store_
 
 /* ---- what is too old ---- */
 
-/* "raw-20261130.db" and nothing else. */
-static bool parse_name(const char *name, enum sealed_tier *ret_tier, int64_t *ret_period)
+bool keeper_parse_name(const char *name, enum sealed_tier *ret_tier, int64_t *ret_period)
 {
         for (enum sealed_tier tier = SEALED_RAW; tier < SEALED_KINDS; tier++) {
                 size_t length = strlen(sealed_layouts[tier].name);
@@ -348,7 +347,7 @@ int keeper_expire(struct store_keeper *keeper, int64_t now_us, struct store_step
                 enum sealed_tier tier;
                 int64_t period;
 
-                if (parse_name(entry->d_name, &tier, &period) &&
+                if (keeper_parse_name(entry->d_name, &tier, &period) &&
                         is_too_old(keeper, tier, period, now_us))
                         r = expire_file(keeper, tier, period, step);
         }

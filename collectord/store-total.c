@@ -18,7 +18,7 @@ static bool has_totals(int source)
 }
 
 /* FNV-1a; what it finds is compared with the block's own header. */
-static int64_t stream_of(const struct store_total *total)
+int64_t keeper_total_stream(const struct store_total *total)
 {
         uint64_t hash = 14695981039346656037u;
 
@@ -118,8 +118,8 @@ static int put_all(struct sealed_file *file, int64_t slot, const struct store_to
         int r = 0;
 
         for (size_t i = 0; i < n && r == 0; i++)
-                if (i == 0 || stream_of(&list[i]) != stream_of(&list[i - 1]))
-                        r = sealed_remove(file, slot, stream_of(&list[i]));
+                if (i == 0 || keeper_total_stream(&list[i]) != keeper_total_stream(&list[i - 1]))
+                        r = sealed_remove(file, slot, keeper_total_stream(&list[i]));
         for (size_t i = 0; i < n && r == 0; i++) {
                 struct sealed_row row = {.first_us = list[i].first_us,
                         .last_us = list[i].last_us,
@@ -127,7 +127,7 @@ static int put_all(struct sealed_file *file, int64_t slot, const struct store_to
                         .bytes = list[i].bytes,
                         .size = list[i].size};
 
-                r = sealed_add(file, slot, stream_of(&list[i]), &row);
+                r = sealed_add(file, slot, keeper_total_stream(&list[i]), &row);
         }
         return r;
 }
@@ -317,8 +317,9 @@ int store_read_totals(struct store_reader *reader, const struct store_total *whi
         if (marks->n > 0)
                 qsort(marks->list, marks->n, sizeof(*marks->list), compare_slots);
         reader->parts.n = 0;
-        r = sealed_find(&reader->sealed, tier, stream_of(which), sealed_slot(tier, from_us),
-                sealed_slot(tier, to_us - 1), &reader->parts, &reader->rotten);
+        r = sealed_find(&reader->sealed, tier, keeper_total_stream(which),
+                sealed_slot(tier, from_us), sealed_slot(tier, to_us - 1), &reader->parts,
+                &reader->rotten);
         for (size_t i = 0; i < reader->parts.n && r == 0; i++) {
                 int64_t slot = sealed_slot(tier, reader->parts.list[i].first_us);
 

@@ -143,6 +143,13 @@ class Daemon:
                               timeout=seconds, check=False)
 
 
+def check_store(collector, store):
+    """What strata-collectord says of a store, with that collector's configuration otherwise."""
+    conf = os.path.join(collector.folder, "check.conf")
+    write(conf, configuration({"collector": {**collector.sections["collector"], "store_folder": store}}))
+    return collector.run(f"--config={conf}", "--check-store", seconds=120)
+
+
 class Collector(Daemon):
     def __init__(self, folder, sections=None, scheme="http"):
         self.port = free_port()

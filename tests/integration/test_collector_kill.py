@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from system import BUILD, TOP, Collector, die_with_parent
+from system import BUILD, TOP, Collector, check_store, die_with_parent
 
 KILLS = int(os.environ.get("STRATA_KILLS", "20"))
 LOAD = os.path.join(BUILD, "tests", "load", "load-agents")
@@ -44,6 +44,13 @@ def compare(load, store):
     return json.loads(done.stdout)
 
 
+def expect_whole(collector, store):
+    """Beside the collector while it works, or where it was killed."""
+    done = check_store(collector, store)
+    assert done.returncode == 0, f"{done.stdout} {done.stderr}"
+    assert ": 0 damaged, 0 files unreadable" in done.stdout
+
+
 @pytest.fixture
 def collector(tmp_path):
     made = Collector(tmp_path).start()
@@ -59,10 +66,12 @@ def kill_again_and_again(collector, load, folder, longest):
     acknowledged = 0
     for kill in range(KILLS):
         time.sleep(moments.uniform(0.02, longest))
+        expect_whole(collector, collector.store)
         collector.kill()
         # Of a copy, so that the collector itself mends what the kill left behind.
         copy = folder / "copy"
         shutil.copytree(collector.store, copy)
+        expect_whole(collector, str(copy))
         counts = compare(load, str(copy))
         shutil.rmtree(copy)
         assert counts["acknowledged"] >= acknowledged, f"kill {kill}"

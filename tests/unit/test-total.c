@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "collectord/query.h"
+#include "collectord/store-check.h"
 #include "collectord/store.h"
 #include "collectord/total.h"
 #include "lib/block.h"
@@ -137,6 +138,35 @@ static int remove_entry(const char *path, const struct stat *stat, int type, str
         return remove(path);
 }
 
+static void refuse_damage(void *userdata, const struct store_damage *damage)
+{
+        (void)userdata;
+        fail_msg("%s, key %lld: %s", damage->file, (long long)damage->key, damage->what);
+}
+
+static void refuse_file(void *userdata, const char *file, const char *what)
+{
+        (void)userdata;
+        fail_msg("%s: %s", file, what);
+}
+
+static void ignore_progress(
+        void *userdata, const char *file, const struct store_check_counts *counts)
+{
+        (void)userdata, (void)file, (void)counts;
+}
+
+/* Whatever came, the check of the store finds nothing. */
+static void expect_whole(const char *folder)
+{
+        struct store_check_sink sink = {
+                .damage = refuse_damage, .unreadable = refuse_file, .progress = ignore_progress};
+        struct store_check_counts counts;
+
+        assert_int_equal(store_check(folder, &sink, &counts), 0);
+        print_message("# %llu blocks are whole\n", (unsigned long long)counts.blocks);
+}
+
 static int end(void **state)
 {
         struct world *world = *state;
@@ -150,6 +180,7 @@ static int end(void **state)
         total_maker_free(world->maker);
         store_keeper_close(world->keeper);
         store_close(world->store);
+        expect_whole(world->folder);
         block_encoder_free(world->encoder);
         nftw(world->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
         free(world);
