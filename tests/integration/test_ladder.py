@@ -50,14 +50,14 @@ class Site:
     def __init__(self, folder, layout):
         self.layout = layout
         kept = os.environ.get("STRATA_NODE_DIR", "") + "-" + layout
-        self.cluster = Cluster(kept if os.environ.get("STRATA_KEEP_NODE") else tempfile.mktemp(prefix="sl-", dir="/var/tmp"))
+        self.cluster = Cluster(kept if os.environ.get("STRATA_LADDER_KEEP") else tempfile.mktemp(prefix="sl-", dir="/var/tmp"))
         self.collector = Collector(folder)
         self.agent = Agent(folder, self.collector.url, self.cluster)
         self.images, self.lines = {}, []
 
     def up(self):
         options = ["--rgw", "--cephfs"] if FULL and self.layout == LAYOUTS[0] else []
-        if not (os.environ.get("STRATA_KEEP_NODE") and os.path.exists(self.cluster.conf)):
+        if not (os.environ.get("STRATA_LADDER_KEEP") and os.path.exists(self.cluster.conf)):
             self.cluster.node("up", self.cluster.dir, "--osds", "3", "--size", "7G", "--db", self.layout, *options)
         for name, kind in (("three", "replicated:3"), ("parity", "erasure:2+1")):
             self.images[kind] = self.cluster.make_image(name, kind)
@@ -70,7 +70,7 @@ class Site:
     def down(self):
         for daemon in (self.agent, self.collector):
             daemon.stop()
-        if not os.environ.get("STRATA_KEEP_NODE"):
+        if not os.environ.get("STRATA_LADDER_KEEP"):
             self.cluster.down()
 
     def devices(self):
