@@ -72,51 +72,13 @@ static const struct store_sql_wish wishes[N_WISHES] = {
 };
 
 struct cursor {
-        sqlite3_vtab_cursor base;
+        sqlite3_vtab_cursor base;   /* first, for store_sql_open_cursor */
         char *arguments[N_COLUMNS]; /* of hidden columns, and the cluster */
         char *from, *to;
         json_t *answer;
         json_t *curves;
         size_t curve, point;
 };
-
-static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *argv,
-        sqlite3_vtab **ret, char **ret_message)
-{
-        int r = sqlite3_declare_vtab(db, SCHEMA);
-
-        (void)aux, (void)argc, (void)argv, (void)ret_message;
-        if (r != SQLITE_OK)
-                return r;
-        sqlite3_vtab_config(db, SQLITE_VTAB_DIRECTONLY);
-        *ret = sqlite3_malloc(sizeof(**ret));
-        if (!*ret)
-                return SQLITE_NOMEM;
-        memset(*ret, 0, sizeof(**ret));
-        return SQLITE_OK;
-}
-
-static int disconnect_table(sqlite3_vtab *table)
-{
-        sqlite3_free(table);
-        return SQLITE_OK;
-}
-
-static int best_index(sqlite3_vtab *table, sqlite3_index_info *info)
-{
-        (void)table;
-        store_sql_plan(info, wishes, N_WISHES);
-        return SQLITE_OK;
-}
-
-static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **ret)
-{
-        struct cursor *cursor = calloc(1, sizeof(*cursor));
-
-        (void)table;
-        *ret = cursor ? &cursor->base : NULL;
-        return cursor ? SQLITE_OK : SQLITE_NOMEM;
-}
 
 static void reset(struct cursor *cursor)
 {
@@ -293,15 +255,22 @@ static int row_id(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
         return SQLITE_OK;
 }
 
-const sqlite3_module store_sql_ratio = {
-        .xConnect = connect_table,
-        .xBestIndex = best_index,
-        .xDisconnect = disconnect_table,
-        .xOpen = open_cursor,
-        .xClose = close_cursor,
-        .xFilter = filter,
-        .xNext = next,
-        .xEof = is_end,
-        .xColumn = result_column,
-        .xRowid = row_id,
+const struct store_sql_table store_sql_ratio = {
+        .module =
+                {
+                        .xConnect = store_sql_connect,
+                        .xBestIndex = store_sql_best_index,
+                        .xDisconnect = store_sql_disconnect,
+                        .xOpen = store_sql_open_cursor,
+                        .xClose = close_cursor,
+                        .xFilter = filter,
+                        .xNext = next,
+                        .xEof = is_end,
+                        .xColumn = result_column,
+                        .xRowid = row_id,
+                },
+        .schema = SCHEMA,
+        .wishes = wishes,
+        .n_wishes = N_WISHES,
+        .cursor_size = sizeof(struct cursor),
 };

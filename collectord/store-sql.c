@@ -69,13 +69,52 @@ int store_sql_fail(sqlite3_vtab *table, const char *folder, int error)
         return SQLITE_ERROR;
 }
 
-void store_sql_plan(sqlite3_index_info *info, const struct store_sql_wish *wishes, unsigned n)
+struct connected {
+        sqlite3_vtab base;
+        const struct store_sql_table *table;
+};
+
+int store_sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret,
+        char **ret_message)
 {
+        const struct store_sql_table *table = aux;
+        struct connected *connected;
+        int r;
+
+        (void)argc, (void)argv, (void)ret_message;
+        r = sqlite3_declare_vtab(db, table->schema);
+        if (r != SQLITE_OK)
+                return r;
+        sqlite3_vtab_config(db, SQLITE_VTAB_DIRECTONLY);
+        connected = sqlite3_malloc(sizeof(*connected));
+        if (!connected)
+                return SQLITE_NOMEM;
+        *connected = (struct connected){.table = table};
+        *ret = &connected->base;
+        return SQLITE_OK;
+}
+
+int store_sql_disconnect(sqlite3_vtab *table)
+{
+        sqlite3_free(table);
+        return SQLITE_OK;
+}
+
+int store_sql_open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **ret)
+{
+        *ret = calloc(1, ((const struct connected *)table)->table->cursor_size);
+        return *ret ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+int store_sql_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
+{
+        const struct store_sql_table *table = ((const struct connected *)base)->table;
+        const struct store_sql_wish *wishes = table->wishes;
         double cost = COST_ALL;
         int argument = 0;
 
         info->idxNum = 0;
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < table->n_wishes; i++)
                 for (int k = 0; k < info->nConstraint; k++) {
                         if (!info->aConstraint[k].usable ||
                                 info->aConstraint[k].iColumn != wishes[i].column ||
@@ -89,6 +128,7 @@ void store_sql_plan(sqlite3_index_info *info, const struct store_sql_wish *wishe
                 }
         info->estimatedCost = cost;
         info->estimatedRows = (sqlite3_int64)(cost / 10) + 1;
+        return SQLITE_OK;
 }
 
 int sqlite3_stratasqlite_init(
@@ -98,8 +138,10 @@ int sqlite3_stratasqlite_init(
 
         SQLITE_EXTENSION_INIT2(api);
         (void)ret_message;
-        r = sqlite3_create_module(db, "samples", &store_sql_samples, NULL);
+        r = sqlite3_create_module(
+                db, "samples", &store_sql_samples.module, (void *)&store_sql_samples);
         if (r == SQLITE_OK)
-                r = sqlite3_create_module(db, "ratio", &store_sql_ratio, NULL);
+                r = sqlite3_create_module(
+                        db, "ratio", &store_sql_ratio.module, (void *)&store_sql_ratio);
         return r;
 }

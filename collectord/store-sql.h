@@ -9,8 +9,6 @@
 
 #include "collectord/query.h"
 
-extern const sqlite3_module store_sql_samples, store_sql_ratio;
-
 /* The store that is meant when none is named: the environment, or the place of the package. */
 #define STORE_SQL_VARIABLE "STRATA_STORE"
 #define STORE_SQL_FOLDER "/var/lib/strata-collectord"
@@ -34,8 +32,22 @@ struct store_sql_wish {
         unsigned char operator; /* SQLITE_INDEX_CONSTRAINT_EQ, ... */
         bool hidden;            /* an argument: SQLite need not check it again */
 };
-/*
- * xBestIndex: gives the usable ones of @wishes to xFilter, in their order; bit i of idxNum says
- * that wish i is among them.
- */
-void store_sql_plan(sqlite3_index_info *info, const struct store_sql_wish *wishes, unsigned n);
+
+/* A table: its module's own functions, and what those below need. */
+struct store_sql_table {
+        sqlite3_module module;
+        const char *schema;
+        const struct store_sql_wish *wishes;
+        unsigned n_wishes;
+        size_t cursor_size; /* begins with a sqlite3_vtab_cursor; zeroed */
+};
+extern const struct store_sql_table store_sql_samples, store_sql_ratio;
+
+/* The functions of a module that are the same for all; @aux is the struct store_sql_table. */
+int store_sql_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **ret,
+        char **ret_message);
+int store_sql_disconnect(sqlite3_vtab *table);
+int store_sql_open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **ret);
+/* Gives the usable ones of the wishes to xFilter, in their order; bit i of idxNum says that wish i
+ * is among them. */
+int store_sql_best_index(sqlite3_vtab *table, sqlite3_index_info *info);
