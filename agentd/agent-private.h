@@ -27,7 +27,7 @@ struct agent {
         struct row_join *join;
         struct sender *sender; /* NULL: no collector configured */
         uint64_t seal_us;      /* monotonic: when all open blocks are sealed next */
-        unsigned seals;        /* up to SEALS_BEFORE_TRIM */
+        unsigned seals;        /* up to SEALS_TRIMMED */
         uint64_t facts_revision;
         char *refused_plan; /* why, so that it is told once */
         uint64_t taken_saved[SOURCE_MAX_];

@@ -16,7 +16,7 @@
 
 /* A clean end is promised within a second; the rest is for sealing. */
 #define STOP_TIMEOUT_US 500000u
-#define SEALS_BEFORE_TRIM 2u
+#define SEALS_TRIMMED 2u /* by the second all that runs now and then has run once */
 /* Ticks go before uploads. */
 #define PRIORITY_TICK (-10)
 
@@ -103,9 +103,10 @@ static void seal(struct agent *agent, uint64_t now_us)
         tell_status(agent);
         if (agent->sender)
                 sender_kick(agent->sender);
-        /* All that runs now and then has run once, the first upload included. */
-        if (agent->seals < SEALS_BEFORE_TRIM && ++agent->seals == SEALS_BEFORE_TRIM)
+        if (agent->seals < SEALS_TRIMMED) {
+                agent->seals++;
                 resident_trim();
+        }
 }
 
 /* Everything that may be due, then the timer for what is next. */
