@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "collectord/query.h"
 #include "collectord/total.h"
 #include "lib/clock.h"
+#include "tests/unit/folder-fixture.h"
 #include "world.h"
 
 #define HOSTS 125u
@@ -24,12 +24,6 @@
 #define BEGIN (INT64_C(1796083200) * SECOND) /* a day's begin */
 #define STEPS 360u
 #define RUNS 200u
-
-static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-        (void)stat, (void)type, (void)ftw;
-        return remove(path);
-}
 
 static void print_row(const char *what, double value, const char *unit, double goal)
 {
@@ -458,7 +452,7 @@ int main(int argc, char **argv)
                 return EXIT_FAILURE;
         }
         r = run(trace, folder, argc > 3 ? argv[3] : NULL);
-        nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        folder_remove(folder);
         if (r < 0)
                 fprintf(stderr, "bench-store: %s\n", strerror(-r));
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

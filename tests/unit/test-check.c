@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +21,7 @@
 #include "collectord/store.h"
 #include "lib/block.h"
 #include "lib/metric.h"
+#include "tests/unit/folder-fixture.h"
 
 #define SECOND INT64_C(1000000)
 #define START (INT64_C(1796083200) * SECOND) /* midnight of 2026-12-01 */
@@ -257,19 +257,13 @@ static int begin(void **state)
         return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-        (void)stat, (void)type, (void)ftw;
-        return remove(path);
-}
-
 static int end(void **state)
 {
         struct world *world = *state;
 
         close_store(world);
         block_encoder_free(world->encoder);
-        nftw(world->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        folder_remove(world->folder);
         free(world);
         return 0;
 }

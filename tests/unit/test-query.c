@@ -5,7 +5,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "collectord/query.h"
 #include "collectord/store.h"
 #include "lib/block.h"
+#include "tests/unit/folder-fixture.h"
 
 /*
  * Blocks through the real store and the handlers: a cluster of two hosts with an OSD each and one
@@ -49,14 +49,6 @@ static struct id make_id(const char *text)
         return id;
 }
 
-static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-        (void)stat;
-        (void)type;
-        (void)ftw;
-        return remove(path);
-}
-
 static int begin(void **state)
 {
         struct world *world = calloc(1, sizeof(*world));
@@ -78,7 +70,7 @@ static int end(void **state)
         store_reader_close(world->reader);
         store_close(world->store);
         block_encoder_free(world->encoder);
-        nftw(world->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        folder_remove(world->folder);
         free(world);
         return 0;
 }

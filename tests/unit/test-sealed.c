@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,6 +20,7 @@
 #include "collectord/tier.h"
 #include "lib/block.h"
 #include "lib/metric.h"
+#include "tests/unit/folder-fixture.h"
 
 #define SECOND INT64_C(1000000)
 #define HOUR (3600 * SECOND)
@@ -116,12 +116,6 @@ static int begin(void **state)
         return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-        (void)stat, (void)type, (void)ftw;
-        return remove(path);
-}
-
 static int end(void **state)
 {
         struct world *world = *state;
@@ -135,7 +129,7 @@ static int end(void **state)
         }
         block_encoder_free(world->encoder);
         block_decoder_free(world->decoder);
-        nftw(world->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        folder_remove(world->folder);
         free(world);
         return 0;
 }

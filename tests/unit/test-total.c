@@ -3,7 +3,6 @@
  * goes or restarts, a query gives the same with totals and without.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +22,7 @@
 #include "collectord/total.h"
 #include "lib/block.h"
 #include "lib/metric.h"
+#include "tests/unit/folder-fixture.h"
 
 #define SECOND INT64_C(1000000)
 #define HOUR (3600 * SECOND)
@@ -132,12 +132,6 @@ static int begin(void **state)
         return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-        (void)stat, (void)type, (void)ftw;
-        return remove(path);
-}
-
 static void refuse_damage(void *userdata, const struct store_damage *damage)
 {
         (void)userdata;
@@ -182,7 +176,7 @@ static int end(void **state)
         store_close(world->store);
         expect_whole(world->folder);
         block_encoder_free(world->encoder);
-        nftw(world->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        folder_remove(world->folder);
         free(world);
         return 0;
 }
