@@ -102,3 +102,13 @@ void api_query_times(struct text *text, const struct rung_windows *windows)
         }
         text_add(text, "]");
 }
+
+void api_query_span(struct text *text, const struct api_window *window)
+{
+        text_add(text, ",\"from\":");
+        text_time(text, window->from_us);
+        text_add(text, ",\"to\":");
+        text_time(text, window->to_us);
+        text_add(text, ",\"step\":");
+        text_time(text, (int64_t)window->step_us);
+}

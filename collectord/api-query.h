@@ -26,3 +26,5 @@ int api_query_problem(const struct api_request *request, struct api_response *re
 int64_t api_query_window(const struct rung_windows *windows, uint32_t i);
 /* "t":[...] */
 void api_query_times(struct text *text, const struct rung_windows *windows);
+/* ,"from":T,"to":T,"step":S */
+void api_query_span(struct text *text, const struct api_window *window);

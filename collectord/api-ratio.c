@@ -232,15 +232,11 @@ static void write_head(
         }
         text_format(text,
                 "{\"cluster\":\"%s\",\"upper\":\"%s\",\"lower\":\"%s\",\"direction\":\"%s\","
-                "\"measure\":\"%s\",\"by\":\"%s\",\"from\":",
+                "\"measure\":\"%s\",\"by\":\"%s\"",
                 api_query_fsid(query, ratio->cluster, fsid), layer_name(ratio->upper),
                 layer_name(ratio->lower), direction_names[ratio->direction],
                 measure_names[ratio->measure], by_names[ratio->by]);
-        text_time(text, ratio->window.from_us);
-        text_add(text, ",\"to\":");
-        text_time(text, ratio->window.to_us);
-        text_add(text, ",\"step\":");
-        text_time(text, (int64_t)ratio->window.step_us);
+        api_query_span(text, &ratio->window);
         text_add(text, ",\"series\":[");
 }
 

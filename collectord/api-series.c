@@ -350,14 +350,10 @@ static void write_head(
                 text_add(text, "key,host,metric,unit,t,value,state\r\n");
                 return;
         }
-        text_format(text, "{\"cluster\":\"%s\",\"layer\":\"%s\",\"from\":",
+        text_format(text, "{\"cluster\":\"%s\",\"layer\":\"%s\"",
                 api_query_fsid(query, series->cluster, fsid),
                 series->layer == LAYER_NONE ? "host" : layer_name(series->layer));
-        text_time(text, series->window.from_us);
-        text_add(text, ",\"to\":");
-        text_time(text, series->window.to_us);
-        text_add(text, ",\"step\":");
-        text_time(text, (int64_t)series->window.step_us);
+        api_query_span(text, &series->window);
         text_add(text, ",\"series\":[");
 }
 
