@@ -255,9 +255,7 @@ static int read_stream(struct store_reader *reader, sqlite3_stmt *stream, struct
         range->stream = sqlite3_column_int64(stream, 0);
         range->span_us = sqlite3_column_int64(stream, 2);
         range->interval_us = sqlite3_column_int64(stream, 3);
-        range->sealed_us = sqlite3_column_type(stream, 4) == SQLITE_NULL
-                                   ? INT64_MIN
-                                   : sqlite3_column_int64(stream, 4);
+        range->sealed_us = store_column_sealed(stream, 4);
         range->first_us = sqlite3_column_int64(stream, 5);
         range->begin_us = subtract(range->from_us, range->span_us);
         range->before_id = 0;

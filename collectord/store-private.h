@@ -127,6 +127,8 @@ struct store_reader {
 int store_next_row(struct store_reader *reader, sqlite3_stmt *statement);
 /* Ids in the store were written by us, but the file may be damaged: -EBADMSG. */
 int store_column_id(sqlite3_stmt *statement, int column, struct id *ret);
+/* A stream's sealed_us; INT64_MIN where nothing is sealed yet. */
+int64_t store_column_sealed(sqlite3_stmt *statement, int column);
 
 /* Blocks whose totals are not marked yet. Up to three intervals away a row changes a step. */
 #define STORE_FRESH_SQL                                                                            \

@@ -155,6 +155,13 @@ int store_column_id(sqlite3_stmt *statement, int column, struct id *ret)
         return 0;
 }
 
+int64_t store_column_sealed(sqlite3_stmt *statement, int column)
+{
+        return sqlite3_column_type(statement, column) == SQLITE_NULL
+                       ? INT64_MIN
+                       : sqlite3_column_int64(statement, column);
+}
+
 int store_next_row(struct store_reader *reader, sqlite3_stmt *statement)
 {
         int code;

@@ -30,9 +30,7 @@ static int find_run(struct store *store, const struct block_header *header, stru
                 return store_errno(store->db, code);
         ret->run = sqlite3_column_int64(statement, 0);
         ret->stream = sqlite3_column_int64(statement, 1);
-        ret->sealed_us = sqlite3_column_type(statement, 2) == SQLITE_NULL
-                                 ? INT64_MIN
-                                 : sqlite3_column_int64(statement, 2);
+        ret->sealed_us = store_column_sealed(statement, 2);
         ret->span_us = sqlite3_column_int64(statement, 3);
         return 1;
 }
