@@ -21,6 +21,7 @@ static const struct command *const commands[] = {
         &command_ratio,
         &command_top,
         &command_plan,
+        &command_report,
         &command_export,
         NULL,
 };

@@ -44,7 +44,7 @@ struct command {
 };
 
 extern const struct command command_status, command_ratio, command_ladder, command_top,
-        command_plan, command_export, command_findings;
+        command_plan, command_export, command_findings, command_report;
 
 /* The whole program but setlocale. */
 int command_main(int argc, char **argv);

@@ -42,6 +42,7 @@ static const struct option_spec specs[OPTION_MAX_] = {
         [OPTION_TOP] = {"--top", NULL, "NUMBER", "only the largest curves"},
         [OPTION_ALL] = {"--all", NULL, NULL, "list every device and pool, not the largest only"},
         [OPTION_ENDED] = {"--ended", NULL, NULL, "also findings that are over"},
+        [OPTION_HTML] = {"--html", NULL, NULL, "print one HTML page that needs nothing else"},
         [OPTION_MAX_AGE] = {"--max-age", NULL, "DURATION",
                 "older data is stale; never below three intervals (30s)"},
         [OPTION_INTERVAL] = {"--interval", "-i", "DURATION", "time between two refreshes (2s)"},

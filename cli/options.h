@@ -32,6 +32,7 @@ enum option_id {
         OPTION_TOP,
         OPTION_ALL,
         OPTION_ENDED,
+        OPTION_HTML,
         OPTION_MAX_AGE,
         OPTION_INTERVAL,
         OPTION_COUNT,

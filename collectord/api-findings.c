@@ -17,19 +17,44 @@ struct answer {
         bool more, any;
 };
 
-static void add_text(struct answer *answer, const char *name, const char *value)
+static void add_text(struct text *text, const char *name, const char *value)
 {
-        text_format(answer->text, ",\"%s\":", name);
-        text_string(answer->text, value);
+        text_format(text, ",\"%s\":", name);
+        text_string(text, value);
 }
 
-static void add_time(struct answer *answer, const char *name, int64_t time_us)
+static void add_time(struct text *text, const char *name, int64_t time_us)
 {
-        text_format(answer->text, ",\"%s\":", name);
+        text_format(text, ",\"%s\":", name);
         if (time_us == 0)
-                text_add(answer->text, "null");
+                text_add(text, "null");
         else
-                text_time(answer->text, time_us);
+                text_time(text, time_us);
+}
+
+void api_query_finding(struct text *text, const struct store_finding *finding)
+{
+        char fsid[ID_TEXT_MAX];
+
+        text_format(text, "{\"id\":%" PRId64 ",\"cluster\":\"%s\"", finding->id,
+                id_format(&finding->cluster, fsid));
+        add_text(text, "rule", finding->rule);
+        add_text(text, "layer", finding->layer);
+        add_text(text, "kind", finding->kind);
+        add_text(text, "entity", finding->entity);
+        text_format(text, ",\"open\":%s,\"bottleneck\":%s", finding->end_us == 0 ? "true" : "false",
+                finding->bottleneck ? "true" : "false");
+        add_time(text, "begin", finding->begin_us);
+        add_time(text, "last", finding->last_us);
+        add_time(text, "end", finding->end_us);
+        text_add(text, ",\"share\":");
+        text_number(text, finding->share);
+        add_text(text, "sentence", finding->sentence);
+        add_text(text, "advice", finding->advice);
+        text_add(text, ",\"curves\":");
+        text_add(
+                text, finding->curves); /* as finding.c wrote them: longer than text_format takes */
+        text_add(text, "}");
 }
 
 static int add_verdict(void *userdata, const struct id *cluster, int64_t time_us, const char *json)
@@ -49,28 +74,14 @@ static int add_verdict(void *userdata, const struct id *cluster, int64_t time_us
 static int add_finding(void *userdata, const struct store_finding *finding)
 {
         struct answer *answer = userdata;
-        char fsid[ID_TEXT_MAX];
 
         if (answer->n == answer->limit) {
                 answer->more = true;
                 return 0;
         }
-        text_format(answer->text, "%s{\"id\":%" PRId64 ",\"cluster\":\"%s\"",
-                answer->n++ > 0 ? "," : "", finding->id, id_format(&finding->cluster, fsid));
-        add_text(answer, "rule", finding->rule);
-        add_text(answer, "layer", finding->layer);
-        add_text(answer, "kind", finding->kind);
-        add_text(answer, "entity", finding->entity);
-        text_format(answer->text, ",\"open\":%s,\"bottleneck\":%s",
-                finding->end_us == 0 ? "true" : "false", finding->bottleneck ? "true" : "false");
-        add_time(answer, "begin", finding->begin_us);
-        add_time(answer, "last", finding->last_us);
-        add_time(answer, "end", finding->end_us);
-        text_add(answer->text, ",\"share\":");
-        text_number(answer->text, finding->share);
-        add_text(answer, "sentence", finding->sentence);
-        add_text(answer, "advice", finding->advice);
-        text_format(answer->text, ",\"curves\":%s}", finding->curves);
+        if (answer->n++ > 0)
+                text_add(answer->text, ",");
+        api_query_finding(answer->text, finding);
         answer->last_id = finding->id;
         return 0;
 }

@@ -28,3 +28,5 @@ int64_t api_query_window(const struct rung_windows *windows, uint32_t i);
 void api_query_times(struct text *text, const struct rung_windows *windows);
 /* ,"from":T,"to":T,"step":S */
 void api_query_span(struct text *text, const struct api_window *window);
+/* The object of one finding, as in GET /findings. */
+void api_query_finding(struct text *text, const struct store_finding *finding);

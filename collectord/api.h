@@ -173,5 +173,7 @@ int api_plan(struct store_reader *reader, const struct api_request *request,
         struct api_response *response);
 int api_findings(struct store_reader *reader, const struct api_request *request,
         struct api_response *response);
+int api_report(struct store_reader *reader, const struct api_request *request,
+        struct api_response *response);
 int api_metrics(struct store_reader *reader, const struct api_request *request,
         struct api_response *response);

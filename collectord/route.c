@@ -30,6 +30,7 @@ static const struct route routes[] = {
                 ROUTE_READ, api_ratio},
         {"GET", "/api/v1/ladder", "cluster from to direction by limit cursor", READERS, ROUTE_READ,
                 api_ladder},
+        {"GET", "/api/v1/report", WINDOW, READERS, ROUTE_READ, api_report},
         {"GET", "/api/v1/export",
                 "what format " PAGE " " WINDOW " " CURVE " direction upper lower measure", READERS,
                 ROUTE_READ, api_export},

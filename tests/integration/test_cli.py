@@ -585,6 +585,79 @@ def test_ladder_as_json_is_the_answer(strata):
     assert json.loads(strata("ratio", "--json").out) == ratio()
 
 
+# report
+
+HOSTILE = "<script>alert('x')</script>\"&"
+
+
+def use(**changes):
+    rates = {"bytes_per_second": 20 * MIB, "ops_per_second": 1280.0, "mean_size": 16384}
+    return {"direction": "write", "order": "random", "size": "16k", "windows": 12, "seconds": 120, "filesystem": rates,
+            "osd": {"bytes_per_second": None, "ops_per_second": None, "mean_size": 16900}, "storage": rates, "joined": 0.01,
+            "merged": 0.7, "utilisation": 0.9, "queue": 5.0, "ratio": 0.156, "amplification": 6.4, "expected": 3.0,
+            "excess": 2.13, "ability": {"state": "seen", "bytes_per_second": 130 * MIB, "ops_per_second": 9000.0,
+                                        "utilisation": 0.95},
+            "share": 0.154, "used": 0.98, "of_best": 0.46, "grade": "fair", "in_class": 1.0, "p50": 0.0128, "p99": 0.1024,
+            "detail": None, "sentence": "Random writes of 16k: clients get 20 MiB/s.", **changes}
+
+
+def report(**changes):
+    unseen = {name: None for name in use() if name not in ("direction", "ability", "filesystem", "osd", "storage")}
+    rates = {"bytes_per_second": None, "ops_per_second": None, "mean_size": None}
+    detail = "Not known, because no steady window of the range has such a load."
+    unseen |= {"direction": "read", "order": "unknown", "size": "4k", "windows": 0, "seconds": 0, "filesystem": rates,
+               "osd": rates, "storage": rates, "ability": {"state": "unknown"}, "detail": detail,
+               "sentence": "Reads of 4k: n" + detail[1:]}
+    return {"cluster": FSID, "name": "ceph", "from": NOW - 30, "to": NOW, "step": 10, "histograms": True,
+            "windows": {"all": 3, "used": 1}, "summary": ["Fair for random writes of 16k."], "uses": [use(), unseen],
+            "findings": [{"layer": "storage", "kind": "device", "entity": "node1/sda", "open": True, "begin": NOW - 20,
+                          "last": NOW, "sentence": "It is slow.", "advice": "Replace it."}],
+            "curves": {"t": [NOW - 30, NOW - 20, NOW - 10], "filesystem_read": [0, 0, 0], "storage_read": [0, 0, None],
+                       "filesystem_write": [1.0, 2.0, 3.0], "storage_write": [6.0, None, 18.0],
+                       "utilisation": [0.9, 0.8, 0.7]}, **changes}
+
+
+def test_report_says_what_the_cluster_is_good_for_and_what_is_not_known(strata, collector):
+    collector.routes["GET", "/report"] = report()
+    result = strata("report", "--from=-2h", "--step", "30s")
+    assert result.status == 0, result.err
+    assert result.row("random", "write", "16k")[-1] == "fair"
+    assert "Fair for random writes of 16k." in result.out
+    assert "Reads of 4k: not known, because no steady window of the range has such a load." in result.out
+    assert "1 finding in this time" in result.out
+    assert collector.seen[-1][2] == {"cluster": FSID, "from": "-2h", "step": "30s"}
+
+
+def test_report_as_json_is_the_answer(strata, collector):
+    collector.routes["GET", "/report"] = report()
+    assert json.loads(strata("report", "--json").out) == report()
+
+
+def test_report_as_a_page_needs_nothing_from_outside_and_keeps_names_as_text(strata, collector):
+    collector.routes["GET", "/clusters"] = {"clusters": [cluster(name=HOSTILE)], "cursor": None}
+    finding = {**report()["findings"][0], "entity": HOSTILE, "sentence": HOSTILE}
+    collector.routes["GET", "/report"] = report(name=HOSTILE, findings=[finding], summary=[HOSTILE], uses=[use(sentence=HOSTILE)])
+    result = strata("report", "--html")
+    assert result.status == 0 and result.out.startswith("<!DOCTYPE html>"), result.err
+    assert "<script" not in result.out and result.out.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot;&amp;") >= 5
+    assert not re.search(r"src=|href=|url\(|https?:", result.out)
+    # Well-formed as far as tags go: what is opened is closed.
+    opened = ["html"]
+    for end, name, empty in re.findall(r"<(/?)([a-z0-9]+)[^>]*?(/?)>", result.out.split("</head>")[1]):
+        if name in ("br", "meta") or empty:
+            continue
+        if not end:
+            opened.append(name)
+        else:
+            assert opened.pop() == name
+    assert opened == []
+
+
+def test_report_is_a_page_or_json_and_not_both(strata, collector):
+    result = strata("report", "--html", "--json")
+    assert result.status == 2 and "exclude each other" in result.err and collector.seen == []
+
+
 # top
 
 

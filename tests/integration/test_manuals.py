@@ -34,7 +34,7 @@ def test_strata_1_describes_every_option_and_subcommand():
     page = plain("strata.1")
     overview = subprocess.run([STRATA, "--help"], capture_output=True, text=True, check=True).stdout
     commands = re.findall(r"^  ([a-z]+)  ", overview, re.M)
-    assert len(commands) == 7
+    assert len(commands) == 8
     options = set()
     for command in commands:
         text = subprocess.run([STRATA, command, "--help"], capture_output=True, text=True, check=True).stdout
