@@ -39,40 +39,51 @@ static int read_number(struct cursor *cursor, uint64_t *ret)
         return 0;
 }
 
-#define EACH_BYTE 0x0101010101010101ull
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+typedef uint16_t words8 __attribute__((vector_size(16)));
 
-/* The bits of eight tokens that stand in a word; false when one of them is no token. */
-static bool count_bits(uint64_t word, uint64_t *n_bits)
-{
-        uint64_t large, sum;
+/* Four tokens' bits fit into a byte, and BLOCK_ROWS_MAX tokens' into 16-bit words. */
+#define VECTOR sizeof(bytes16)
+#define VECTORS_IN_BYTES 4u
+_Static_assert(VECTORS_IN_BYTES * 63u <= UINT8_MAX, "bytes hold their sums");
+_Static_assert(BLOCK_ROWS_MAX / 8u * 63u <= UINT16_MAX, "words hold their sums");
 
-        if ((word | (word + (127 - TOKEN_MAX) * EACH_BYTE)) & 0x80 * EACH_BYTE)
-                return false;
-        /* 1 in each byte whose token has bits; those bytes alone, added up in pairs, then all. */
-        large = ((word + (128 - TOKEN_LITERALS) * EACH_BYTE) >> 7) & EACH_BYTE;
-        sum = word & large * 0xff;
-        sum = (sum & 0x00ff00ff00ff00ffull) + (sum >> 8 & 0x00ff00ff00ff00ffull);
-        sum = sum * 0x0001000100010001ull >> 48;
-        large = large * EACH_BYTE >> 56;
-        *n_bits += sum - large * (TOKEN_LITERALS - TOKEN_LITERAL_BITS);
-        return true;
-}
-
-/* Steps over @count numbers, eight at a time: most of what opening a block costs beside zstd. */
+/*
+ * Steps over @count numbers, at most BLOCK_ROWS_MAX: most of what opening a block costs beside
+ * zstd, so sixteen tokens are looked at at a time.
+ */
 static int skip_numbers(struct cursor *cursor, size_t count)
 {
-        uint64_t n_bits = 0, word;
+        bytes16 wrong = {0}, some = {0}, tokens;
+        words8 sums = {0};
+        uint64_t n_bits = 0;
+        unsigned held = 0;
 
         if (cursor_left(cursor) < count)
                 return -EBADMSG;
-        for (size_t i = 0; i < count; i += sizeof(word)) {
-                size_t left = count - i;
-
-                word = 0;
-                memcpy(&word, cursor->at + i, left < sizeof(word) ? left : sizeof(word));
-                if (!count_bits(word, &n_bits))
-                        return -EBADMSG;
+        for (size_t i = 0; i < count; i += VECTOR) {
+                if (count - i >= VECTOR)
+                        memcpy(&tokens, cursor->at + i, VECTOR);
+                else {
+                        tokens = (bytes16){0};
+                        memcpy(&tokens, cursor->at + i, count - i);
+                }
+                wrong |= (bytes16)(tokens > TOKEN_MAX);
+                /* token_bits() of each. */
+                some += (bytes16)(tokens >= TOKEN_LITERALS) &
+                        (tokens - (TOKEN_LITERALS - TOKEN_LITERAL_BITS));
+                if (++held == VECTORS_IN_BYTES) {
+                        sums += ((words8)some & 0xff) + ((words8)some >> 8);
+                        some = (bytes16){0};
+                        held = 0;
+                }
         }
+        sums += ((words8)some & 0xff) + ((words8)some >> 8);
+        for (size_t i = 0; i < VECTOR; i++)
+                if (wrong[i])
+                        return -EBADMSG;
+        for (size_t i = 0; i < VECTOR / 2; i++)
+                n_bits += sums[i];
         if (n_bits > cursor->n_bits - cursor->position)
                 return -EBADMSG;
         cursor->at += count;
