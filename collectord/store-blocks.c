@@ -266,9 +266,8 @@ static int read_stream(struct store_reader *reader, sqlite3_stmt *stream, struct
         if (r < 0)
                 return r;
         r = find_parts(reader, range);
-        if (r < 0)
-                return r;
-        r = read_range(reader, range, block, function, userdata);
+        if (r == 0)
+                r = read_range(reader, range, block, function, userdata);
         sealed_release(&reader->sealed);
         return r;
 }

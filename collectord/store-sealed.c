@@ -270,12 +270,14 @@ static int find_in_slot(
         return store_errno(file->db, code);
 }
 
-/* 1: it has parts of the stream. */
+/* 1: it has parts of the stream. The statement stays open until sealed_release and holds the file's
+ * state, else each of the many look-ups that follow would lock the file for itself. */
 static int has_stream(struct sealed_file *file, int64_t stream)
 {
-        CLEANUP(store_reset) sqlite3_stmt *statement = file->statements[SEALED_HAS];
+        sqlite3_stmt *statement = file->statements[SEALED_HAS];
         int code;
 
+        sqlite3_reset(statement);
         sqlite3_bind_int64(statement, 1, stream);
         code = sqlite3_step(statement);
         return code == SQLITE_ROW ? 1 : store_errno(file->db, code);
@@ -338,8 +340,10 @@ int sealed_load(struct sealed *sealed, const struct sealed_part *part, const uin
 
 void sealed_release(struct sealed *sealed)
 {
-        for (size_t i = 0; i < sealed->n; i++)
+        for (size_t i = 0; i < sealed->n; i++) {
                 sqlite3_reset(sealed->files[i]->statements[SEALED_DATA]);
+                sqlite3_reset(sealed->files[i]->statements[SEALED_HAS]);
+        }
 }
 
 int sealed_begin(struct sealed_file *file)

@@ -112,7 +112,8 @@ int sealed_find(struct sealed *sealed, enum sealed_tier tier, int64_t stream, in
 int sealed_load(struct sealed *sealed, const struct sealed_part *part, const uint8_t **ret_bytes,
         size_t *ret_size);
 
-/* After the last sealed_load: lets go of the files' states, so that what is newer is seen. */
+/* After sealed_find and the last sealed_load: lets go of the files' states, so that what is newer
+ * is seen. */
 void sealed_release(struct sealed *sealed);
 
 /* ---- writing: one transaction a file ---- */
