@@ -166,7 +166,8 @@ static int feed_entity(struct feeder *feeder, const struct block *block, uint32_
         const struct block_entity *e = block_get_entity(block, entity);
         const struct rung_schema *schema = &feeder->members->result->schema;
         const uint32_t *columns = feeder->columns + (size_t)entity * schema->n_columns;
-        struct query_member *member = &feeder->members->list[feeder->member_of[entity]];
+        uint32_t member = feeder->member_of[entity];
+        struct rung_cursor *cursor = NULL;
         struct query_cache *cache = feeder->members->query->cache;
         const uint64_t *values[RUNG_COLUMNS_MAX];
         struct rung_rows rows = {
@@ -200,7 +201,11 @@ static int feed_entity(struct feeder *feeder, const struct block *block, uint32_
                 return r;
         if (r > 0)
                 rows.torn = cache->torn;
-        rung_feed(member->cursor, feeder->members->result->table, member->target, &rows);
+        r = query_member_cursor(feeder->members, member, &cursor);
+        if (r < 0)
+                return r;
+        rung_feed(cursor, feeder->members->result->table, feeder->members->list[member].target,
+                &rows);
         return 0;
 }
 
@@ -459,8 +464,7 @@ static int read_hosts(struct feeder *feeder, int64_t from_us, int64_t to_us)
                 const struct topology_host *host = &topology->hosts[i];
                 int r;
 
-                if (!members->host_in[i] ||
-                        !query_host_wanted(members, host->facts->hostname, &host->id))
+                if (!members->host_in[i])
                         continue;
                 r = store_read_blocks(members->query->reader, members->spec->source, &host->id,
                         from_us, to_us, resolution_of(members), feed_block, feeder);

@@ -89,20 +89,19 @@ static int compare_freshness(const void *a, const void *b)
 }
 
 /* The topology hangs on which host's "ceph" source is fresher than which, not on the times. */
-static int rank_hosts(const struct query *query, uint64_t *ret)
+static int rank_hosts(const struct query_streams *streams, uint64_t *ret)
 {
         CLEANUP(mem)
-        const struct store_stream **list =
-                calloc(query->n_streams + 1, sizeof(struct store_stream *));
+        const struct store_stream **list = calloc(streams->n + 1, sizeof(struct store_stream *));
         char text[ID_TEXT_MAX];
         uint64_t rank = 0;
         size_t n = 0;
 
         if (!list)
                 return -ENOMEM;
-        for (size_t i = 0; i < query->n_streams; i++)
-                if (query->streams[i].source == SOURCE_CEPH)
-                        list[n++] = &query->streams[i];
+        for (size_t i = 0; i < streams->n; i++)
+                if (streams->list[i].source == SOURCE_CEPH)
+                        list[n++] = &streams->list[i];
         qsort(list, n, sizeof(struct store_stream *), compare_freshness);
         for (size_t i = 0; i < n; i++)
                 rank = rank * 31 + query_hash(id_format(&list[i]->host, text)) +
@@ -111,13 +110,116 @@ static int rank_hosts(const struct query *query, uint64_t *ret)
         return 0;
 }
 
+struct query_streams *query_streams_unref(struct query_streams *streams)
+{
+        if (!streams || --streams->refs > 0)
+                return NULL;
+        free(streams->list);
+        free(streams);
+        return NULL;
+}
+
+static int add_stream(void *userdata, const struct store_stream *stream)
+{
+        struct query_streams *streams = userdata;
+
+        if (streams->n == streams->allocated) {
+                size_t n = streams->allocated ? streams->allocated * 2 : 64;
+                struct store_stream *list = reallocarray(streams->list, n, sizeof(*list));
+
+                if (!list)
+                        return -ENOMEM;
+                streams->list = list;
+                streams->allocated = n;
+        }
+        streams->list[streams->n++] = *stream;
+        return 0;
+}
+
+int query_cache_streams(struct query_cache *cache, struct query *query, struct query_streams **ret)
+{
+        CLEANUP(query_streams) struct query_streams *streams = NULL;
+        uint64_t version = 0;
+        int r;
+
+        r = store_read_version(query->reader, &version);
+        if (r < 0)
+                return r;
+        if (!cache->streams || cache->streams->version != version) {
+                streams = calloc(1, sizeof(*streams));
+                if (!streams)
+                        return -ENOMEM;
+                *streams = (struct query_streams){.refs = 1, .version = version};
+                /* Ordered by host. */
+                r = store_read_streams(query->reader, add_stream, streams);
+                if (r == 0)
+                        r = rank_hosts(streams, &streams->rank);
+                if (r < 0)
+                        return r;
+                query_streams_unref(cache->streams);
+                cache->streams = STEAL(streams);
+        }
+        cache->streams->refs++;
+        *ret = cache->streams;
+        return 0;
+}
+
 struct query_facts *query_facts_unref(struct query_facts *facts)
 {
         if (!facts || --facts->refs > 0)
                 return NULL;
         topology_free(facts->topology);
+        free(facts->names);
         free(facts);
         return NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+        const struct query_name *x = a, *y = b;
+
+        if (x->hash != y->hash)
+                return x->hash < y->hash ? -1 : 1;
+        return (x->device > y->device) - (x->device < y->device);
+}
+
+static int index_names(struct query_facts *facts)
+{
+        const struct topology *topology = facts->topology;
+
+        facts->names = calloc(2 * topology->n_devices + 1, sizeof(*facts->names));
+        if (!facts->names)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < topology->n_devices; i++) {
+                const struct facts_device *device = topology->devices[i].facts;
+
+                facts->names[facts->n_names++] = (struct query_name){query_hash(device->name), i};
+                if (*device->alias && strcmp(device->alias, device->name) != 0)
+                        facts->names[facts->n_names++] =
+                                (struct query_name){query_hash(device->alias), i};
+        }
+        qsort(facts->names, facts->n_names, sizeof(*facts->names), compare_names);
+        return 0;
+}
+
+const struct query_name *query_facts_find_name(
+        const struct query_facts *facts, const char *name, size_t *ret_count)
+{
+        uint64_t hash = query_hash(name);
+        size_t first = 0, end = facts->n_names, n = 0;
+
+        while (first < end) {
+                size_t middle = first + (end - first) / 2;
+
+                if (facts->names[middle].hash < hash)
+                        first = middle + 1;
+                else
+                        end = middle;
+        }
+        while (first + n < facts->n_names && facts->names[first + n].hash == hash)
+                n++;
+        *ret_count = n;
+        return facts->names + first;
 }
 
 static int load_facts(
@@ -139,6 +241,8 @@ static int load_facts(
         n = loader->n;
         loader->n = 0; /* the topology takes the facts over */
         r = topology_new(loader->inputs, n, &facts->topology);
+        if (r == 0)
+                r = index_names(facts);
         if (r < 0)
                 return r;
         *ret = STEAL(facts);
@@ -147,24 +251,27 @@ static int load_facts(
 
 int query_cache_facts(struct query_cache *cache, struct query *query, struct query_facts **ret)
 {
-        uint64_t version = 0, rank = 0;
-        int r;
+        const struct query_streams *streams = query->held;
+        uint64_t version = 0;
+        int r = 0;
 
-        r = store_read_facts_version(query->reader, &version);
+        if (!cache->facts || cache->facts->state != streams->version)
+                r = store_read_facts_version(query->reader, &version);
+        else
+                version = cache->facts->version;
         if (r < 0)
                 return r;
-        r = rank_hosts(query, &rank);
-        if (r < 0)
-                return r;
-        if (!cache->facts || cache->facts->version != version || cache->facts->rank != rank) {
+        if (!cache->facts || cache->facts->version != version ||
+                cache->facts->rank != streams->rank) {
                 struct query_facts *facts = NULL;
 
-                r = load_facts(query, version, rank, &facts);
+                r = load_facts(query, version, streams->rank, &facts);
                 if (r < 0)
                         return r;
                 query_facts_unref(cache->facts);
                 cache->facts = facts;
         }
+        cache->facts->state = streams->version;
         cache->facts->refs++;
         *ret = cache->facts;
         return 0;
@@ -174,6 +281,7 @@ static struct query_cache *cache_free(struct query_cache *cache)
 {
         if (!cache)
                 return NULL;
+        query_streams_unref(cache->streams);
         query_facts_unref(cache->facts);
         block_decoder_free(cache->decoder);
         free(cache->values);

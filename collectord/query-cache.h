@@ -11,16 +11,37 @@
 
 struct query;
 
+/* The streams at one state of the store. */
+struct query_streams {
+        unsigned refs;
+        uint64_t version; /* store_read_version */
+        uint64_t rank;    /* which host's "ceph" source is fresher than which */
+        struct store_stream *list;
+        size_t n, allocated;
+};
+struct query_streams *query_streams_unref(struct query_streams *streams);
+DEFINE_CLEANUP(query_streams, struct query_streams *, query_streams_unref)
+
 /* A topology, and which state of the facts it was made of. */
 struct query_facts {
         unsigned refs;
+        uint64_t state; /* of the streams for which it was last looked at */
         uint64_t version, rank;
         struct topology *topology;
+        struct query_name {
+                uint64_t hash;
+                uint32_t device;
+        } * names; /* of all devices, and their aliases; ascending by hash, then device */
+        size_t n_names;
 };
+/* The devices whose name or alias has the hash of @name. */
+const struct query_name *query_facts_find_name(
+        const struct query_facts *facts, const char *name, size_t *ret_count);
 struct query_facts *query_facts_unref(struct query_facts *facts);
 DEFINE_CLEANUP(query_facts, struct query_facts *, query_facts_unref)
 
 struct query_cache {
+        struct query_streams *streams;
         struct query_facts *facts;
         struct block_decoder *decoder;
         /* One entity's rows. */
@@ -31,6 +52,8 @@ struct query_cache {
 
 /* The reader's, made when there is none. */
 int query_cache_get(struct store_reader *reader, struct query_cache **ret);
+/* As they are now. The caller unrefs them. Errors as query_open. */
+int query_cache_streams(struct query_cache *cache, struct query *query, struct query_streams **ret);
 /* The topology of the facts as they are now, for which @query's streams are known. The caller
  * unrefs it. Errors as query_open. */
 int query_cache_facts(struct query_cache *cache, struct query *query, struct query_facts **ret);

@@ -1,4 +1,5 @@
 /* The devices of a query: leaves of the cluster, or those with the wanted name. */
+#include "collectord/query-cache.h"
 #include "collectord/query-members.h"
 
 #include <errno.h>
@@ -73,8 +74,7 @@ static bool device_wanted(const struct query_members *members, uint32_t index)
         const struct topology_device *device = &topology->devices[index];
         const struct topology_host *host = &topology->hosts[device->host];
 
-        if (!members->host_in[device->host] ||
-                !query_host_wanted(members, host->facts->hostname, &host->id))
+        if (!members->host_in[device->host])
                 return false;
         if (!members->spec->entity)
                 return topology_is_leaf_of(topology, index, members->spec->cluster);
@@ -93,32 +93,64 @@ static uint64_t device_key(const struct topology *topology, const struct topolog
                             query_hash(device->facts->identity));
 }
 
+static int add_device(struct query_members *members, uint32_t index, bool *host_in)
+{
+        const struct topology *topology = members->query->topology;
+        const struct topology_device *device = &topology->devices[index];
+        uint32_t target, member;
+        int r;
+
+        if (!device_wanted(members, index))
+                return 0;
+        r = device_target(members, device, &target);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        r = query_member_add(members, index, target, &member);
+        if (r < 0)
+                return r;
+        if (members->spec->detailed)
+                members->list[member].mark = device_key(topology, device);
+        members->result->targets[target].expected++;
+        host_in[device->host] = true;
+        return 0;
+}
+
+/* "name" and "host/name"; names may have slashes themselves. */
+static int add_named_devices(struct query_members *members, bool *host_in)
+{
+        int r = 0;
+
+        for (const char *name = members->spec->entity; name && r == 0;) {
+                const struct query_name *list;
+                size_t n;
+
+                list = query_facts_find_name(members->query->facts, name, &n);
+                for (size_t i = 0; i < n && r == 0; i++) {
+                        r = query_member_find(members, list[i].device, &(uint32_t){0});
+                        if (r == -ENOENT)
+                                r = add_device(members, list[i].device, host_in);
+                }
+                name = strchr(name, '/');
+                if (name)
+                        name++;
+        }
+        return r;
+}
+
 static int add_devices(struct query_members *members)
 {
         const struct topology *topology = members->query->topology;
         CLEANUP(mem) bool *host_in = calloc(topology->n_hosts + 1, sizeof(*host_in));
-        uint32_t target, member;
-        int r;
+        int r = 0;
 
         if (!host_in)
                 return -ENOMEM;
-
-        for (size_t i = 0; i < topology->n_devices; i++) {
-                if (!device_wanted(members, i))
-                        continue;
-                r = device_target(members, &topology->devices[i], &target);
-                if (r == -ENOENT)
-                        continue;
-                if (r < 0)
-                        return r;
-                r = query_member_add(members, i, target, &member);
-                if (r < 0)
-                        return r;
-                rung_cursor_set_key(
-                        members->list[member].cursor, device_key(topology, &topology->devices[i]));
-                members->result->targets[target].expected++;
-                host_in[topology->devices[i].host] = true;
-        }
+        if (members->spec->entity)
+                r = add_named_devices(members, host_in);
+        for (uint32_t i = 0; !members->spec->entity && i < topology->n_devices && r == 0; i++)
+                r = add_device(members, i, host_in);
+        if (r < 0)
+                return r;
         /* Only hosts that have one of them are read. */
         free(members->host_in);
         members->host_in = STEAL(host_in);

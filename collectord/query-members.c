@@ -43,26 +43,30 @@ static int append_target(
 int query_target_get(
         struct query_members *members, const char *key, const char *host, uint32_t *ret)
 {
-        char text[KEY_MAX];
+        struct query_recent *recent = &members->recent;
         uint64_t hash;
         int r;
 
-        snprintf(text, sizeof(text), "%s/%s", host ? host : "", key);
-        hash = query_hash(text);
+        /* @host is the topology's, and the same name is the same pointer. */
+        if (recent->key && recent->host == host && strcmp(recent->key, key) == 0) {
+                *ret = recent->target;
+                return 0;
+        }
+        hash = query_hash(key) ^ (host ? query_spread(query_hash(host)) : 0);
         r = query_map_find(&members->target_by_key, hash, ret);
-        if (r != -ENOENT)
-                return r;
-        r = append_target(members, key, host, ret);
-        if (r < 0)
-                return r;
-        return query_map_add(&members->target_by_key, hash, *ret);
+        if (r == -ENOENT) {
+                r = append_target(members, key, host, ret);
+                if (r == 0)
+                        r = query_map_add(&members->target_by_key, hash, *ret);
+        }
+        if (r == 0)
+                *recent = (struct query_recent){host, members->result->targets[*ret].key, *ret};
+        return r;
 }
 
 int query_member_add(struct query_members *members, uint64_t key, uint32_t target, uint32_t *ret)
 {
         struct query_member *list;
-        struct rung_cursor *cursor;
-        int r;
 
         if (members->n >= QUERY_MEMBERS_MAX)
                 return -E2BIG;
@@ -75,15 +79,36 @@ int query_member_add(struct query_members *members, uint64_t key, uint32_t targe
                 members->list = list;
                 members->allocated = n;
         }
-        r = rung_cursor_new(&members->result->schema, &cursor);
-        if (r < 0)
-                return r;
-        rung_cursor_set_key(cursor, query_spread(key));
-        members->list[members->n] = (struct query_member){.target = target, .cursor = cursor};
-        r = query_map_add(&members->by_key, key, members->n++);
-        if (r < 0)
-                return r;
-        *ret = members->n - 1;
+        members->list[members->n] =
+                (struct query_member){.key = key, .mark = query_spread(key), .target = target};
+        *ret = members->n++;
+        return 0;
+}
+
+int query_member_find(struct query_members *members, uint64_t key, uint32_t *ret)
+{
+        for (; members->n_keyed < members->n; members->n_keyed++) {
+                int r = query_map_add(
+                        &members->by_key, members->list[members->n_keyed].key, members->n_keyed);
+
+                if (r < 0)
+                        return r;
+        }
+        return query_map_find(&members->by_key, key, ret);
+}
+
+int query_member_cursor(struct query_members *members, uint32_t index, struct rung_cursor **ret)
+{
+        struct query_member *member = &members->list[index];
+        int r;
+
+        if (!member->cursor) {
+                r = rung_cursor_new(&members->result->schema, &member->cursor);
+                if (r < 0)
+                        return r;
+                rung_cursor_set_key(member->cursor, member->mark);
+        }
+        *ret = member->cursor;
         return 0;
 }
 
@@ -124,7 +149,7 @@ static int find_host_entity(struct query_members *members, uint32_t host, const 
         hostname = members->query->topology->hosts[host].facts->hostname;
         snprintf(text, sizeof(text), "%" PRIu32 "/%s", host, entity->name);
         key = query_hash(text);
-        r = query_map_find(&members->by_key, key, ret);
+        r = query_member_find(members, key, ret);
         if (r != -ENOENT)
                 return r;
         if (!query_host_wanted(members, hostname, host_id) ||
@@ -153,7 +178,7 @@ int query_members_find(struct query_members *members, uint32_t host, const struc
                         return -ENOENT;
                 r = topology_find_device(
                         members->query->topology, host, entity->name, entity->identity, &device);
-                return r < 0 ? r : query_map_find(&members->by_key, device, ret);
+                return r < 0 ? r : query_member_find(members, device, ret);
         case SOURCE_OSD:
         case SOURCE_OSD_HISTOGRAM:
                 return id_equal(&entity->cluster, fsid) ? query_find_osd(members, entity, ret)
@@ -182,6 +207,9 @@ static int mark_hosts(struct query_members *members)
                 if (host != TOPOLOGY_NONE)
                         members->host_in[host] = true;
         }
+        for (size_t i = 0; i < topology->n_hosts && members->spec->host; i++)
+                members->host_in[i] &= query_host_wanted(
+                        members, topology->hosts[i].facts->hostname, &topology->hosts[i].id);
         return 0;
 }
 

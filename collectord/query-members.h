@@ -12,8 +12,9 @@
 #define QUERY_MEMBERS_MAX 262144u
 
 struct query_member {
+        uint64_t key, mark; /* mark: the cursor's key */
         uint32_t target;
-        struct rung_cursor *cursor;
+        struct rung_cursor *cursor; /* NULL until it has rows: totals need none */
 };
 
 struct query_members {
@@ -23,8 +24,14 @@ struct query_members {
         struct query_member *list;
         uint32_t n, allocated;
         uint32_t targets_allocated;
-        struct query_map by_key, target_by_key;
-        bool *host_in; /* [topology hosts] carries the cluster */
+        uint32_t n_keyed;        /* of the list, in by_key */
+        struct query_map by_key; /* made when a block is read */
+        struct query_map target_by_key;
+        struct query_recent {
+                const char *host, *key;
+                uint32_t target;
+        } recent;      /* what was asked for last: neighbours share it mostly */
+        bool *host_in; /* [topology hosts] carries the cluster, and is asked for */
 };
 
 /* Adds the members that should answer. */
@@ -38,10 +45,15 @@ DEFINE_CLEANUP(query_members_object, struct query_members *, query_members_done)
 int query_members_find(struct query_members *members, uint32_t host, const struct id *host_id,
         const struct block_entity *entity, uint32_t *ret);
 
+/* The member's, made with its first rows. -ENOMEM. */
+int query_member_cursor(struct query_members *members, uint32_t member, struct rung_cursor **ret);
+
 /* For query-devices.c and query-osds.c. -E2BIG, -ENOMEM. */
 int query_target_get(
         struct query_members *members, const char *key, const char *host, uint32_t *ret);
 int query_member_add(struct query_members *members, uint64_t key, uint32_t target, uint32_t *ret);
+/* -ENOENT. */
+int query_member_find(struct query_members *members, uint64_t key, uint32_t *ret);
 bool query_host_wanted(const struct query_members *members, const char *name, const struct id *id);
 bool query_entity_wanted(const struct query_members *members, const char *host, const char *name);
 bool query_osd_wanted(const struct query_members *members, const struct topology_osd *osd);

@@ -124,7 +124,7 @@ int query_find_pool(struct query_members *members, const struct block_entity *en
                 if (r < 0 && strcmp(entity->name, QUERY_CLUSTER_ENTITY) != 0)
                         return -ENOENT;
         }
-        r = query_map_find(&members->by_key, pool, ret);
+        r = query_member_find(members, pool, ret);
         return r == -ENOENT ? add_pool(members, pool, entity->name, ret) : r;
 }
 
@@ -135,7 +135,7 @@ int query_find_osd(struct query_members *members, const struct block_entity *ent
 
         if (strncmp(entity->name, "osd.", 4) != 0 || parse_number(entity->name + 4, &id) < 0)
                 return -ENOENT;
-        r = query_map_find(&members->by_key, id, ret);
+        r = query_member_find(members, id, ret);
         if (r != -ENOENT)
                 return r;
         /* Removed since, or added a moment ago: its class and host are not known. */

@@ -31,34 +31,10 @@ int64_t query_last_sample(const struct query *query, const struct id *host, enum
         return last_us;
 }
 
-struct streams {
-        struct query *query;
-        size_t allocated;
-};
-
-static int add_stream(void *userdata, const struct store_stream *stream)
-{
-        struct streams *list = userdata;
-        struct query *query = list->query;
-
-        if (query->n_streams == list->allocated) {
-                size_t n = list->allocated ? list->allocated * 2 : 64;
-                struct store_stream *streams = reallocarray(query->streams, n, sizeof(*streams));
-
-                if (!streams)
-                        return -ENOMEM;
-                query->streams = streams;
-                list->allocated = n;
-        }
-        query->streams[query->n_streams++] = *stream;
-        return 0;
-}
-
 int query_open(
         struct store_reader *reader, int64_t now_us, uint64_t deadline_us, struct query **ret)
 {
         CLEANUP(query) struct query *query = calloc(1, sizeof(*query));
-        struct streams list = {.query = query};
         int r;
 
         if (!query)
@@ -68,13 +44,14 @@ int query_open(
         query->deadline_us = deadline_us;
         if (deadline_us > 0)
                 store_reader_set_deadline(reader, deadline_us);
-        /* Ordered by host. */
-        r = store_read_streams(reader, add_stream, &list);
-        if (r < 0)
-                return r;
         r = query_cache_get(reader, &query->cache);
         if (r < 0)
                 return r;
+        r = query_cache_streams(query->cache, query, &query->held);
+        if (r < 0)
+                return r;
+        query->streams = query->held->list;
+        query->n_streams = query->held->n;
         r = query_cache_facts(query->cache, query, &query->facts);
         if (r < 0)
                 return r;
@@ -88,7 +65,7 @@ struct query *query_close(struct query *query)
         if (!query)
                 return NULL;
         query_facts_unref(query->facts);
-        free(query->streams);
+        query_streams_unref(query->held);
         free(query);
         return NULL;
 }
@@ -154,7 +131,9 @@ static int run_exact(struct query_members *members, struct query_result *result)
 
         r = query_read(members);
         for (uint32_t i = 0; i < members->n && r == 0; i++)
-                rung_finish(members->list[i].cursor, result->table, members->list[i].target);
+                if (members->list[i].cursor)
+                        rung_finish(
+                                members->list[i].cursor, result->table, members->list[i].target);
         return r;
 }
 

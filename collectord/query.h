@@ -23,11 +23,12 @@ struct query {
         int64_t now_us;
         uint64_t deadline_us; /* CLOCK_MONOTONIC, 0 is none */
         const struct topology *topology;
-        struct store_stream *streams; /* ascending by host */
+        const struct store_stream *streams; /* ascending by host */
         size_t n_streams;
         /* private */
         struct query_cache *cache;
         struct query_facts *facts;
+        struct query_streams *held;
 };
 
 /* Errors as in store.h; -EINVAL when stored facts cannot be read. */

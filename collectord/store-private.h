@@ -103,6 +103,7 @@ enum read_statement {
         ALL_FACTS,
         HOST_FACTS,
         FACTS_VERSION,
+        DATA_VERSION,
         ALL_AGENTS,
         ALL_STREAMS,
         FIND_GAPS,

@@ -36,6 +36,7 @@ static const char *const read_sql[N_STATEMENTS] = {
         [ALL_FACTS] = "SELECT host, updated_us, json FROM facts ORDER BY host",
         [HOST_FACTS] = "SELECT json FROM facts WHERE host = ?1",
         [FACTS_VERSION] = "SELECT value FROM meta WHERE key = 'facts_version'",
+        [DATA_VERSION] = "PRAGMA data_version",
         [ALL_AGENTS] = "SELECT agent.host, first_seen_us, last_seen_us, clock_offset_us, "
                        "plan_revision, backlog_rows, ifnull(sum(total_blocks), 0), "
                        "ifnull(sum(total_rows), 0), ifnull(sum(dropped_rows), 0) FROM agent "
@@ -212,6 +213,18 @@ int store_read_host_facts(struct store_reader *reader, const struct id *host, ch
 int store_read_facts_version(struct store_reader *reader, uint64_t *ret)
 {
         CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[FACTS_VERSION];
+        int r;
+
+        r = store_next_row(reader, statement);
+        if (r <= 0)
+                return r == 0 ? -EBADMSG : r;
+        *ret = (uint64_t)sqlite3_column_int64(statement, 0);
+        return 0;
+}
+
+int store_read_version(struct store_reader *reader, uint64_t *ret)
+{
+        CLEANUP(store_reset) sqlite3_stmt *statement = reader->statements[DATA_VERSION];
         int r;
 
         r = store_next_row(reader, statement);

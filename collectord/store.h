@@ -196,6 +196,9 @@ int store_read_host_facts(struct store_reader *reader, const struct id *host, ch
 /* Grows with every store_put_facts that changed something: a reader's key for its caches. */
 int store_read_facts_version(struct store_reader *reader, uint64_t *ret);
 
+/* Another one after every commit in the hot log that the reader sees. Of one reader only. */
+int store_read_version(struct store_reader *reader, uint64_t *ret);
+
 struct store_agent {
         struct id host;
         int64_t first_seen_us, last_seen_us;
