@@ -229,26 +229,15 @@ static void fill_store(
 {
         const struct topology *topology = sums->query->topology;
         const struct topology_cluster *cluster = &topology->clusters[sums->cluster];
-        uint32_t n = 0, rotational = 0;
-        double compaction = 0;
+        uint32_t n = 0;
 
         *ret = (struct ladder_store){.rotational = NAN};
         for (uint32_t i = 0; i < cluster->n_osds; i++) {
                 const struct topology_osd *osd = &topology->osds[cluster->first_osd + i];
 
-                if (!is_osd_of(sums, osd, of))
-                        continue;
-                n++;
-                compaction += osd->facts->n_db + osd->facts->n_wal > 0 ? LADDER_COMPACTION_DEDICATED
-                                                                       : LADDER_COMPACTION_SHARED;
-                rotational += osd->facts->rotational;
-                if (osd->facts->min_alloc_size > ret->min_alloc_size)
-                        ret->min_alloc_size = osd->facts->min_alloc_size;
+                if (is_osd_of(sums, osd, of))
+                        ladder_store_add(ret, osd->facts, ++n);
         }
-        if (n == 0)
-                return;
-        ret->rotational = (double)rotational / n;
-        ret->compaction_bytes = compaction / n;
 }
 
 static void fill_osd(const struct ladder_sums *sums, const struct layers_target *of, double *ret)

@@ -22,16 +22,6 @@ static const struct rung_term pool_terms[] = {TERM(READ_OPS, READS), TERM(READ_B
         (LAYERS_BIT(LAYER_FILESYSTEM) | LAYERS_BIT(LAYER_OSD) | LAYERS_BIT(LAYER_OBJECTSTORE) |    \
                 LAYERS_BIT(LAYER_STORAGE))
 
-static const struct facts_pool *find_pool(const struct evidence_job *job, uint32_t id)
-{
-        const struct facts_cluster *facts = job->topology->facts;
-
-        for (size_t i = 0; facts && i < facts->n_pools; i++)
-                if (facts->pools[i].id == id)
-                        return &facts->pools[i];
-        return NULL;
-}
-
 static int add_pools(struct evidence_job *job, const struct rung_windows *window)
 {
         struct evidence *evidence = job->evidence;
@@ -47,11 +37,13 @@ static int add_pools(struct evidence_job *job, const struct rung_windows *window
         if (!evidence->pools)
                 return -ENOMEM;
         for (uint32_t i = 0; i < result->table->n_targets; i++) {
-                const struct facts_pool *facts = find_pool(job, result->targets[i].pool);
+                const struct facts_pool *facts = topology_find_pool(job->query->topology,
+                        job->cluster, result->targets[i].pool, window->from_us);
                 struct evidence_pool *pool = &evidence->pools[evidence->n_pools++];
 
                 *pool = (struct evidence_pool){
                         .name = result->targets[i].key,
+                        .facts = facts,
                         .erasure = facts && facts->erasure,
                         .k = facts ? facts->k : 0,
                         .stripe_unit = facts ? facts->stripe_unit : 0,
@@ -108,6 +100,16 @@ static int read_sums(
                 ladder_n_device_terms, &sums->device);
 }
 
+static struct ladder_store store_of(const struct evidence_job *job)
+{
+        struct ladder_store store = {.rotational = NAN};
+
+        for (uint32_t i = 0; i < job->topology->n_osds; i++)
+                ladder_store_add(&store,
+                        job->query->topology->osds[job->topology->first_osd + i].facts, i + 1);
+        return store;
+}
+
 static int compute(const struct evidence_job *job, const struct sums *sums,
         enum ratio_direction direction, struct ladder **ret)
 {
@@ -126,6 +128,7 @@ static int compute(const struct evidence_job *job, const struct sums *sums,
         struct ladder_input input = {
                 .direction = direction,
                 .seconds = job->evidence->seconds,
+                .store = store_of(job),
                 .osd = osd,
                 .pools = pools,
                 .devices = &device,
@@ -146,6 +149,7 @@ static int compute(const struct evidence_job *job, const struct sums *sums,
                         .ops = write ? pool->writes : pool->reads,
                         .factor = pool->factor,
                         .erasure = pool->erasure,
+                        .facts = pool->facts,
                 };
         }
         for (uint32_t i = 0; i < LADDER_SLOTS_MAX_; i++)

@@ -107,6 +107,7 @@ struct evidence_host {
 
 struct evidence_pool {
         const char *name;
+        const struct facts_pool *facts; /* as in the window, or NULL */
         bool erasure;
         uint32_t k, stripe_unit;
         double factor; /* expected amplification, NaN unknown */

@@ -84,6 +84,19 @@ static double larger(double a, double b)
         return a > b ? a : b;
 }
 
+void ladder_store_add(struct ladder_store *store, const struct facts_osd *osd, uint32_t n)
+{
+        double compaction =
+                osd->n_db + osd->n_wal > 0 ? LADDER_COMPACTION_DEDICATED : LADDER_COMPACTION_SHARED;
+
+        if (n == 1)
+                store->rotational = 0;
+        store->rotational += ((double)osd->rotational - store->rotational) / n;
+        store->compaction_bytes += (compaction - store->compaction_bytes) / n;
+        if (osd->min_alloc_size > store->min_alloc_size)
+                store->min_alloc_size = osd->min_alloc_size;
+}
+
 double ladder_padding(const double *written)
 {
         double small = known(written[LADDER_SMALL]);

@@ -127,6 +127,8 @@ struct ladder_store {
         uint64_t min_alloc_size; /* the largest, 0 unknown */
         double compaction_bytes; /* that one compaction of the BlueFS journal writes, 0 unknown */
 };
+/* Adds the @n-th OSD, counted from 1, to the mean; it begins with {.rotational = NAN}. */
+void ladder_store_add(struct ladder_store *store, const struct facts_osd *osd, uint32_t n);
 
 /* Pools are spread over all OSDs, so neither can be split by the other. */
 enum ladder_of {

@@ -42,6 +42,8 @@ struct world {
         const char *second_osd_host, *second_osd_block;
         const char *pool;
         int64_t first_clock_us;
+        bool deferring; /* writes of 16 KiB, deferred, beside which the BlueFS journal is compacted
+                         */
 };
 
 static struct id make_id(const char *text)
@@ -187,6 +189,20 @@ static void put_osd(struct world *world, unsigned host)
         add(&stream, METRIC_BLUESTORE_KV_COMMIT_TIME, 8 * store_ms * ms / 2);
         add(&stream, METRIC_BLUESTORE_COMMIT_COUNT, 45);
         add(&stream, METRIC_BLUESTORE_COMMIT_TIME, 45 * store_ms * ms);
+        if (world->deferring) {
+                add(&stream, METRIC_OSD_OP_R_OUT_BYTES, 0);
+                add(&stream, METRIC_OSD_OP_W_IN_BYTES, 15 * 16384);
+                add(&stream, METRIC_BLUESTORE_WRITE_BIG_BYTES, 45 * 16384);
+                add(&stream, METRIC_BLUESTORE_WRITE_SMALL_BYTES, 0);
+                add(&stream, METRIC_BLUESTORE_DEFERRED_BYTES, 45 * 16384);
+                add(&stream, METRIC_BLUESTORE_DEFERRED_SUBMITTED_BYTES, 45 * 16384);
+                add(&stream, METRIC_BLUEFS_WAL_BYTES, 45 * 16384);
+                add(&stream, METRIC_BLUEFS_LOG_COMPACTIONS, 1);
+                add(&stream, METRIC_OSD_SUBOP_W_IN_BYTES, 30 * 16384);
+                add(&stream, METRIC_BLUESTORE_BUFFER_MISS_BYTES, 0);
+                add(&stream, METRIC_BLUEFS_SST_BYTES, 0);
+                add(&stream, METRIC_BLUEFS_LOG_BYTES, 0);
+        }
         if (host != 0 || world->osd_restarts_at == 0) {
                 put_rows(world, &stream, 0, SECONDS, 0);
                 return;
@@ -205,7 +221,7 @@ static void put_pools(struct world *world)
         add(&stream, METRIC_POOL_READ_OPS, 0);
         add(&stream, METRIC_POOL_READ_BYTES, 0);
         add(&stream, METRIC_POOL_WRITE_OPS, 60);
-        add(&stream, METRIC_POOL_WRITE_BYTES, 60 * 65536);
+        add(&stream, METRIC_POOL_WRITE_BYTES, world->deferring ? 60 * 16384 : 60 * 65536);
         put_rows(world, &stream, 0, SECONDS, 0);
 }
 
@@ -382,6 +398,34 @@ static void a_clock_that_nobody_has_compared_is_believed(void **state)
         must_name_the_slow_disk(world);
 }
 
+/* What one write costs by configuration, and what a compaction writes, are facts of OSDs and pools.
+ */
+static void the_ladder_knows_what_the_osds_stand_on(void **state)
+{
+        struct world *world = *state;
+        const struct ladder *ladder;
+        const struct ladder_reason *deferred = NULL;
+        const struct ladder_part *compaction = NULL;
+        const struct ladder_rung *store;
+
+        world->deferring = true;
+        judge(world);
+        ladder = world->evidence->ladders[RATIO_WRITE];
+        store = &ladder->rungs[LAYER_OBJECTSTORE - LAYER_FILESYSTEM];
+        for (size_t i = 0; i < ladder->n_explained; i++)
+                if (strcmp(ladder->explained[i].part, "deferred") == 0)
+                        deferred = &ladder->explained[i];
+        for (size_t i = 0; i < store->n_parts; i++)
+                if (strcmp(store->parts[i].name, "log_compaction") == 0)
+                        compaction = &store->parts[i];
+        assert_non_null(deferred);
+        assert_float_equal(deferred->amplification, 3, 1e-6);
+        assert_true(fabs(deferred->configured - 3) < 1e-6); /* and so it is a number */
+        assert_string_equal(ladder->explained[0].sentence, "3 copies of each byte.");
+        assert_non_null(compaction);
+        assert_float_equal(compaction->bytes, HOSTS * 20 * LADDER_COMPACTION_SHARED, 1);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -393,6 +437,7 @@ int main(void)
                 TEST(a_profile_that_cannot_be_read_is_said),
                 TEST(a_device_that_two_osds_claim_is_said_and_counted_once),
                 TEST(a_host_whose_clock_is_ten_minutes_off_is_left_out),
+                TEST(the_ladder_knows_what_the_osds_stand_on),
                 TEST(a_clock_that_nobody_has_compared_is_believed),
         };
 
