@@ -75,6 +75,23 @@ static const struct rung_term device_terms[] = {
 
 /* ---- devices ---- */
 
+#define DEPTH_MAX 16u /* a volume on crypt on a partition is three */
+
+/* What a partition or a volume lies on, as long as that is one device. */
+static const struct topology_device *find_disk(
+        const struct topology *topology, const struct topology_device *device)
+{
+        uint32_t parent;
+
+        for (unsigned depth = 0; depth < DEPTH_MAX && device->facts->n_parents == 1; depth++) {
+                if (topology_find_name(
+                            topology, device->host, device->facts->parents[0], &parent) < 0)
+                        break;
+                device = &topology->devices[parent];
+        }
+        return device;
+}
+
 static void fill_device(struct evidence_job *job, const struct topology_device *device,
         uint32_t target, struct evidence_device *ret)
 {
@@ -90,6 +107,8 @@ static void fill_device(struct evidence_job *job, const struct topology_device *
                 .osd = EVIDENCE_NONE,
         };
         snprintf(ret->name, sizeof(ret->name), "%s/%s", ret->host, ret->kernel_name);
+        snprintf(ret->disk, sizeof(ret->disk), "%s/%s", ret->host,
+                find_disk(topology, device)->facts->name);
         for (uint32_t i = 0; i < device->n_osds; i++) {
                 uint32_t index = topology->osd_of[device->first_osd + i];
 

@@ -87,6 +87,8 @@ enum evidence_device_value {
 
 struct evidence_device {
         char name[EVIDENCE_NAME_MAX]; /* "node1/sda" */
+        char disk[EVIDENCE_NAME_MAX]; /* of a partition or volume: the disk that it lies on, else
+                                         the name again */
         const char *host, *kernel_name;
         const char *class; /* of its first OSD */
         const char *role;  /* block, db, wal: of its first OSD */

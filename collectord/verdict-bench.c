@@ -150,6 +150,67 @@ static void share_devices(struct verdict_bench *bench)
         }
 }
 
+const char *verdict_disk_name(const struct verdict_bench *bench, size_t device)
+{
+        const struct evidence_device *evidence = &bench->evidence->devices[device];
+
+        return bench->disks[bench->devices[device].disk].n > 1 ? evidence->disk : evidence->name;
+}
+
+static bool is_part_of(const struct verdict_bench *bench, size_t device, size_t disk)
+{
+        const struct evidence_device *a = &bench->evidence->devices[device];
+        const struct evidence_device *b = &bench->evidence->devices[bench->disks[disk].first];
+
+        return *a->disk && strcmp(a->disk, b->disk) == 0 && verdict_are_peers(a, b);
+}
+
+static void add_to_disk(struct verdict_bench *bench, size_t i)
+{
+        const struct verdict_device *device = &bench->devices[i];
+        struct verdict_disk *disk = &bench->disks[device->disk];
+        double operations = or_zero(disk->operations) + or_zero(device->operations);
+
+        disk->n++;
+        disk->n_osds += bench->evidence->devices[i].n_osds;
+        disk->queue += or_zero(device->queue);
+        disk->busy = fmax(disk->busy, device->busy);
+        disk->share = fmax(disk->share, device->share);
+        disk->await = quotient(disk->operations * or_zero(disk->await) +
+                                       or_zero(device->operations) * or_zero(device->await),
+                operations);
+        disk->operations = operations;
+}
+
+/* Devices that are parts of one disk stand in no order. */
+static void find_disks(struct verdict_bench *bench)
+{
+        const struct evidence *evidence = bench->evidence;
+
+        for (size_t i = 0; i < evidence->n_devices; i++) {
+                size_t k = 0;
+
+                while (k < bench->n_disks && !is_part_of(bench, i, k))
+                        k++;
+                if (k == bench->n_disks)
+                        bench->disks[bench->n_disks++] = (struct verdict_disk){
+                                .first = i, .busy = NAN, .share = NAN};
+                bench->devices[i].disk = k;
+                add_to_disk(bench, i);
+        }
+        for (size_t i = 0; i < evidence->n_osds; i++) {
+                const struct evidence_osd *osd = &evidence->osds[i];
+                double transactions =
+                        or_zero(osd->values[EVIDENCE_TRANSACTION_TIME]) / evidence->seconds;
+
+                if (osd->data != EVIDENCE_NONE)
+                        bench->disks[bench->devices[osd->data].disk].transactions += transactions;
+                if (osd->journal != EVIDENCE_NONE && osd->journal != osd->data)
+                        bench->disks[bench->devices[osd->journal].disk].transactions +=
+                                transactions;
+        }
+}
+
 int verdict_bench_init(struct verdict_bench *bench, const struct evidence *evidence)
 {
         size_t n = evidence->n_osds > evidence->n_devices ? evidence->n_osds : evidence->n_devices;
@@ -159,9 +220,10 @@ int verdict_bench_init(struct verdict_bench *bench, const struct evidence *evide
                 .evidence = evidence,
                 .osds = calloc(evidence->n_osds + 1, sizeof(*bench->osds)),
                 .devices = calloc(evidence->n_devices + 1, sizeof(*bench->devices)),
+                .disks = calloc(evidence->n_devices + 1, sizeof(*bench->disks)),
                 .scratch = calloc(n + 1, sizeof(*bench->scratch)),
         };
-        if (!bench->osds || !bench->devices || !bench->scratch) {
+        if (!bench->osds || !bench->devices || !bench->disks || !bench->scratch) {
                 verdict_bench_done(bench);
                 return -ENOMEM;
         }
@@ -170,6 +232,7 @@ int verdict_bench_init(struct verdict_bench *bench, const struct evidence *evide
         for (size_t i = 0; i < evidence->n_osds; i++)
                 measure_osd(bench, i);
         share_devices(bench);
+        find_disks(bench);
         bench->writes = verdict_sum(bench, EVIDENCE_WRITES) / seconds;
         bench->reads = verdict_sum(bench, EVIDENCE_READS) / seconds;
         bench->write_latency = quotient(
@@ -186,6 +249,7 @@ void verdict_bench_done(struct verdict_bench *bench)
 {
         free(bench->osds);
         free(bench->devices);
+        free(bench->disks);
         free(bench->scratch);
         *bench = (struct verdict_bench){0};
 }

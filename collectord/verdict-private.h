@@ -23,12 +23,22 @@ struct verdict_osd {
         double waiting;       /* threads that wait for a CPU, mean */
 };
 
+/* A disk with all its partitions or volumes that OSDs use in one role: together they are full. */
+struct verdict_disk {
+        size_t first, n; /* its parts: the first device, and how many */
+        size_t n_osds;   /* on all parts */
+        double operations, queue, await; /* of all parts, as a device's */
+        double busy, share;              /* the largest */
+        double transactions;             /* in flight in the object stores of its OSDs, mean */
+};
+
 struct verdict_device {
         double operations; /* per second */
         double await;      /* of reads and writes, seconds */
         double queue, busy;
         double flush_await, flush_busy;
         double share; /* device_share of its OSDs, the largest */
+        size_t disk;  /* of the disks */
 };
 
 struct verdict_bench {
@@ -37,6 +47,8 @@ struct verdict_bench {
         const struct verdict_rule *rule; /* under way */
         struct verdict_osd *osds;
         struct verdict_device *devices;
+        struct verdict_disk *disks; /* no more than there are devices */
+        size_t n_disks;
         double *scratch; /* as many as there are OSDs or devices */
         /* Of the clients: */
         double writes, reads; /* per second */
@@ -54,6 +66,8 @@ double verdict_sum(const struct verdict_bench *bench, enum evidence_osd_value va
 double verdict_median(double *values, size_t n);
 /* Same class and role. */
 bool verdict_are_peers(const struct evidence_device *a, const struct evidence_device *b);
+/* The device, or the disk that it is one of several parts of. */
+const char *verdict_disk_name(const struct verdict_bench *bench, size_t device);
 /* Whether a finding of @rank or a lower one is there already. */
 bool verdict_has(const struct verdict_bench *bench, enum verdict_rank rank);
 bool verdict_has_rule(const struct verdict_bench *bench, const char *rule);

@@ -12,12 +12,12 @@
 #define DISCARD_SHARE 0.3     /* of the requests in flight */
 #define CLASS_MIN 2u          /* of one device nothing is said about a class */
 
-static void add_curves(struct verdict_finding *finding, const struct evidence_device *device)
+static void add_curves(struct verdict_finding *finding, const char *device)
 {
-        verdict_curve(finding, "/series?layer=storage&metric=queue&entity=%s", device->name);
+        verdict_curve(finding, "/series?layer=storage&metric=queue&entity=%s", device);
         verdict_curve(finding,
                 "/series?layer=storage&metric=utilisation,write_await,read_await&entity=%s",
-                device->name);
+                device);
 }
 
 static void add_class_curves(struct verdict_finding *finding)
@@ -26,6 +26,17 @@ static void add_class_curves(struct verdict_finding *finding)
         verdict_curve(
                 finding, "/series?layer=storage&metric=write_await,read_await&by=device&top=12");
         verdict_curve(finding, "/series?layer=objectstore&metric=write_await&by=class");
+}
+
+/* Its disk is in a finding already. */
+static bool is_named(const struct verdict_bench *bench, size_t index)
+{
+        for (uint32_t i = 0; i < bench->verdict->n; i++)
+                if (bench->verdict->findings[i].kind == VERDICT_DEVICE &&
+                        strcmp(bench->verdict->findings[i].entity,
+                                verdict_disk_name(bench, index)) == 0)
+                        return true;
+        return false;
 }
 
 /* ---- one slow disk among its peers ---- */
@@ -82,7 +93,11 @@ static void look_at_slow(struct verdict_bench *bench, size_t i)
         store = peers(bench, i, get_store_latency, &n);
         if (!(get_store_latency(bench, i) >= VERDICT_MULTIPLE / 2 * store))
                 return;
-        add_curves(verdict_add(bench, VERDICT_DEVICE, device->name, 1 - median / numbers->await,
+        /* Its other partitions are the same disk. */
+        if (is_named(bench, i))
+                return;
+        add_curves(verdict_add(bench, VERDICT_DEVICE, verdict_disk_name(bench, i),
+                           1 - median / numbers->await,
                            "%s answers after %.1f ms where the median of its %zu peers is %.2f ms, "
                            "with %.0f operations/s against their %.0f; %s on it takes %.0f ms for "
                            "what takes the others %.1f ms.",
@@ -91,7 +106,7 @@ static void look_at_slow(struct verdict_bench *bench, size_t i)
                            device->osd == EVIDENCE_NONE ? "the OSD"
                                                         : bench->evidence->osds[device->osd].name,
                            get_store_latency(bench, i) * 1e3, store * 1e3),
-                device);
+                verdict_disk_name(bench, i));
 }
 
 void verdict_slow_disk(struct verdict_bench *bench)
@@ -110,14 +125,16 @@ struct group {
 
 typedef bool (*device_predicate)(const struct verdict_bench *bench, size_t index);
 
+/* Only devices that are @counted: where parts of a disk are taken together, the first of them. */
 static struct group count_group(const struct verdict_bench *bench, size_t first,
-        device_predicate predicate, device_predicate nearly)
+        device_predicate counted, device_predicate predicate, device_predicate nearly)
 {
         const struct evidence_device *devices = bench->evidence->devices;
         struct group group = {.worst = first};
 
         for (size_t i = 0; i < bench->evidence->n_devices; i++) {
-                if (devices[i].silent || !verdict_are_peers(&devices[i], &devices[first]))
+                if (devices[i].silent || !verdict_are_peers(&devices[i], &devices[first]) ||
+                        !counted(bench, i))
                         continue;
                 group.n++;
                 group.near += nearly(bench, i);
@@ -140,9 +157,15 @@ static bool is_first(const struct verdict_bench *bench, size_t index)
         return true;
 }
 
+static bool is_any(const struct verdict_bench *bench, size_t index)
+{
+        (void)bench, (void)index;
+        return true;
+}
+
 /* Where one is it and most are nearly it, they have it in common: the class is named. */
-static void look_at_groups(struct verdict_bench *bench, device_predicate predicate,
-        device_predicate nearly,
+static void look_at_groups(struct verdict_bench *bench, device_predicate counted,
+        device_predicate predicate, device_predicate nearly,
         void (*add)(struct verdict_bench *bench, const struct group *group, size_t index))
 {
         for (size_t i = 0; i < bench->evidence->n_devices; i++) {
@@ -150,7 +173,7 @@ static void look_at_groups(struct verdict_bench *bench, device_predicate predica
 
                 if (!is_first(bench, i))
                         continue;
-                group = count_group(bench, i, predicate, nearly);
+                group = count_group(bench, i, counted, predicate, nearly);
                 if (group.hit > 0 && group.near >= CLASS_MIN && 2 * group.near >= group.n) {
                         add(bench, &group, group.worst);
                         continue;
@@ -173,37 +196,52 @@ static const char *class_of(const struct evidence_device *device)
 
 /* ---- a full disk ---- */
 
-static bool is_named(const struct verdict_bench *bench, size_t index)
+static const struct verdict_disk *disk_of(const struct verdict_bench *bench, size_t index)
 {
-        for (uint32_t i = 0; i < bench->verdict->n; i++)
-                if (bench->verdict->findings[i].kind == VERDICT_DEVICE &&
-                        strcmp(bench->verdict->findings[i].entity,
-                                bench->evidence->devices[index].name) == 0)
-                        return true;
-        return false;
+        return &bench->disks[bench->devices[index].disk];
+}
+
+static bool is_first_part(const struct verdict_bench *bench, size_t index)
+{
+        return disk_of(bench, index)->first == index;
+}
+
+static bool is_busy_for_its_osds(const struct verdict_bench *bench, size_t index)
+{
+        const struct verdict_disk *disk = disk_of(bench, index);
+
+        return is_first_part(bench, index) && disk->busy >= VERDICT_BUSY &&
+               disk->share >= VERDICT_DEVICE_SHARE && !is_named(bench, index);
+}
+
+/* An OSD has one commit under way at a time, and what waits for it waits in the OSD: on a disk for
+ * journals alone no queue is longer. */
+static bool waits_in_osds(const struct verdict_bench *bench, size_t index)
+{
+        const struct verdict_disk *disk = disk_of(bench, index);
+
+        return strcmp(bench->evidence->devices[index].role, "block") != 0 &&
+               disk->queue >= VERDICT_BUSY && disk->transactions >= VERDICT_QUEUE;
 }
 
 static bool is_saturated(const struct verdict_bench *bench, size_t index)
 {
-        const struct verdict_device *device = &bench->devices[index];
-
-        return device->busy >= VERDICT_BUSY && device->queue >= VERDICT_QUEUE &&
-               device->share >= VERDICT_DEVICE_SHARE && !is_named(bench, index);
+        return is_busy_for_its_osds(bench, index) &&
+               (disk_of(bench, index)->queue >= VERDICT_QUEUE || waits_in_osds(bench, index));
 }
 
 /* Reads go to the primaries, which are never spread evenly. */
 static bool is_nearly_saturated(const struct verdict_bench *bench, size_t index)
 {
-        const struct verdict_device *device = &bench->devices[index];
-
-        return device->busy >= VERDICT_BUSY && device->queue >= 1 &&
-               device->share >= VERDICT_DEVICE_SHARE && !is_named(bench, index);
+        return is_busy_for_its_osds(bench, index) &&
+               (disk_of(bench, index)->queue >= 1 || waits_in_osds(bench, index));
 }
 
 static void add_saturated(struct verdict_bench *bench, const struct group *group, size_t index)
 {
         const struct evidence_device *device = &bench->evidence->devices[index];
-        const struct verdict_device *numbers = &bench->devices[index];
+        const struct verdict_disk *numbers = disk_of(bench, index);
+        const char *name = verdict_disk_name(bench, index);
         struct verdict_finding *finding;
 
         if (group) {
@@ -212,25 +250,25 @@ static void add_saturated(struct verdict_bench *bench, const struct group *group
                         "takes "
                         "%.1f ms, %.0f %% of the time it is busy; waiting for it is %.0f %% of the "
                         "object store's time.",
-                        group->near, group->n, class_of(device), device->name, numbers->queue,
+                        group->near, group->n, class_of(device), name, numbers->queue,
                         numbers->await * 1e3, numbers->busy * 100, group->share * 100);
                 add_class_curves(finding);
                 return;
         }
-        finding = verdict_add(bench, VERDICT_DEVICE, device->name, numbers->share,
+        finding = verdict_add(bench, VERDICT_DEVICE, name, numbers->share,
                 "%s%s%s is full: %.1f requests in flight, each takes %.1f ms, busy %.0f %% of the "
                 "time; waiting for it is %.0f %% of the object store's time of %s%s.",
-                device->name, *device->role && strcmp(device->role, "block") != 0 ? ", " : "",
+                name, *device->role && strcmp(device->role, "block") != 0 ? ", " : "",
                 strcmp(device->role, "block") != 0 ? device->role : "", numbers->queue,
                 numbers->await * 1e3, numbers->busy * 100, numbers->share * 100,
                 device->osd == EVIDENCE_NONE ? "its OSD" : bench->evidence->osds[device->osd].name,
-                device->n_osds > 1 ? " and others that share it" : "");
-        add_curves(finding, device);
+                numbers->n_osds > 1 ? " and others that share it" : "");
+        add_curves(finding, name);
 }
 
 void verdict_saturated_disk(struct verdict_bench *bench)
 {
-        look_at_groups(bench, is_saturated, is_nearly_saturated, add_saturated);
+        look_at_groups(bench, is_first_part, is_saturated, is_nearly_saturated, add_saturated);
 }
 
 /* ---- flushes ---- */
@@ -289,7 +327,7 @@ static void add_flush(struct verdict_bench *bench, const struct group *group, si
 
 void verdict_flush_storm(struct verdict_bench *bench)
 {
-        look_at_groups(bench, is_flushing, is_flushing, add_flush);
+        look_at_groups(bench, is_any, is_flushing, is_flushing, add_flush);
 }
 
 /* ---- discards ---- */
@@ -325,5 +363,5 @@ static void add_discard(struct verdict_bench *bench, const struct group *group, 
 
 void verdict_discards(struct verdict_bench *bench)
 {
-        look_at_groups(bench, is_discarding, is_discarding, add_discard);
+        look_at_groups(bench, is_any, is_discarding, is_discarding, add_discard);
 }

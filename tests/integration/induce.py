@@ -76,6 +76,20 @@ def slow_reads(cluster, read_iops, osds=None):
     return control_group("blkio", osd_pids(cluster, osds), {"blkio.throttle.read_iops_device": rule})
 
 
+def shared_db(cluster):
+    """Kernel name of the disk on whose partitions all OSDs have their DB."""
+    part = os.path.basename(os.readlink(cluster.path("osd.0", "block.db")))
+    return os.path.basename(os.path.dirname(os.path.realpath(f"/sys/class/block/{part}")))
+
+
+def slow_shared_db(cluster, write_iops):
+    """What OSDs write to that disk reaches the one below it at this rate, for all of them together."""
+    with open(f"/sys/class/block/{shared_db(cluster)}/loop/backing_file", encoding="utf-8") as file:
+        below = os.stat(file.read().strip()).st_rdev
+    rule = f"{os.major(below)}:{os.minor(below)} {write_iops}"
+    return control_group("blkio", osd_pids(cluster), {"blkio.throttle.write_iops_device": rule})
+
+
 def little_cpu(cluster, quota_us, osds=None):
     """Of each 100 ms these OSDs together get so much CPU."""
     return control_group("cpu", osd_pids(cluster, osds), {"cpu.cfs_quota_us": str(quota_us)})

@@ -7,15 +7,17 @@ said goes to artefacts/verdicts.md. STRATA_VERDICT_ONLY=scrub,idle runs some of 
 import contextlib
 import json
 import os
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass, field
 
 import pytest
 
 import induce
-from system import ARTEFACTS, STRATA, Agent, Collector, wait_for
+from system import ARTEFACTS, STRATA, Agent, Cluster, Collector, wait_for
 
 RUNS = int(os.environ.get("STRATA_VERDICT_RUNS", "0"))
 ONLY = [name for name in os.environ.get("STRATA_VERDICT_ONLY", "").split(",") if name]
@@ -38,7 +40,7 @@ class Situation:
     load: tuple = None  # kind, size, depth
     pool: str = "three"
     induce: object = None
-    extra: tuple = ()
+    layout: str = "none"  # of the OSDs' DB
 
 
 @dataclass
@@ -91,14 +93,23 @@ SITUATIONS = [
               induce=lambda cluster: induce.scrubbing(cluster, "three")),
     Situation("recovery", "osd", "recovery", "cluster", ("randwrite", "64k", 1),
               induce=lambda cluster: induce.recovering(cluster, "two")),
+    Situation("slow shared DB disk", "storage", "saturated_disk", "shared DB", ("randwrite", "64k", 16), layout="shared",
+              induce=lambda cluster: induce.slow_shared_db(cluster, 60)),
 ]
+outcomes_of = {}
+
+
+def chosen(layout):
+    """The situations on clusters of this layout, and whether they are run."""
+    return [pytest.param(one, id=one.name.replace(" ", "-"), marks=pytest.mark.skipif(
+        bool(ONLY) and one.name.replace(" ", "-") not in ONLY, reason="STRATA_VERDICT_ONLY names others"))
+            for one in SITUATIONS if one.layout == layout]
 
 
 class Bench:
     def __init__(self, cluster, images, collector):
         self.cluster, self.collector = cluster, collector
         self.images = {image.pool: image for image in images.values()}
-        self.outcomes = {}
 
     def findings(self, **parameters):
         return self.collector.get("/findings", cluster=self.cluster.fsid(), **parameters)
@@ -116,6 +127,8 @@ class Bench:
     def entity(self, situation):
         if situation.entity == "disk of osd.1":
             return loop_of(self.cluster, 1)
+        if situation.entity == "shared DB":
+            return f"{HOST}/{induce.shared_db(self.cluster)}"
         return situation.entity
 
     def watch(self, situation, outcome, onset):
@@ -144,7 +157,7 @@ class Bench:
         if RUNS or situation.layer == "none":
             self.calm()
         outcome = Outcome()
-        self.outcomes.setdefault(situation.name, []).append(outcome)
+        outcomes_of.setdefault(situation.name, []).append(outcome)
         with contextlib.ExitStack() as stack:
             if situation.load:
                 kind, size, depth = situation.load
@@ -162,7 +175,7 @@ class Bench:
         os.makedirs(ARTEFACTS, exist_ok=True)
         lines = ["| made the bottleneck | verdict | right | seconds from the onset | said on the way |", "|---|---|---|---|---|"]
         for situation in SITUATIONS:
-            outcomes = self.outcomes.get(situation.name, [])
+            outcomes = outcomes_of.get(situation.name, [])
             if not outcomes:
                 continue
             calm = situation.layer == "none"
@@ -175,13 +188,12 @@ class Bench:
         with open(os.path.join(ARTEFACTS, "verdicts.md"), "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
         with open(os.path.join(ARTEFACTS, "verdicts.json"), "w", encoding="utf-8") as file:
-            json.dump({name: [vars(one) for one in outcomes] for name, outcomes in self.outcomes.items()}, file, indent=1)
+            json.dump({name: [vars(one) for one in outcomes] for name, outcomes in outcomes_of.items()}, file, indent=1)
 
 
-@pytest.fixture(scope="module")
-def bench(cluster, images, tmp_path_factory):
+@contextlib.contextmanager
+def watched(cluster, images, folder):
     """A collector of its own, since it judges at its own pace."""
-    folder = tmp_path_factory.mktemp("verdict")
     collector = Collector(folder, JUDGE | {"collector": {"log_level": "debug"}}).start()
     agent = Agent(folder, collector.url, cluster)
     try:
@@ -195,15 +207,43 @@ def bench(cluster, images, tmp_path_factory):
         for daemon in (agent, collector):
             if daemon.is_alive():
                 daemon.kill()
-        os.makedirs(os.path.join(ARTEFACTS, "verdict"), exist_ok=True)
-        os.replace(collector.log, os.path.join(ARTEFACTS, "verdict", "collectord.log"))
+        target = os.path.join(ARTEFACTS, os.path.basename(folder))
+        os.makedirs(target, exist_ok=True)
+        shutil.copy(collector.log, target)
+
+
+@pytest.fixture(scope="module")
+def bench(cluster, images, tmp_path_factory):
+    with watched(cluster, images, tmp_path_factory.mktemp("verdict")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared_db_bench(tmp_path_factory):
+    """A cluster whose OSDs have their DB on partitions of one disk."""
+    cluster = Cluster(tempfile.mktemp(prefix="sv-", dir="/var/tmp"))
+    cluster.node("up", cluster.dir, "--osds", "3", "--size", "7G", "--db", "shared")
+    try:
+        images = {"replicated:3": cluster.make_image("three", "replicated:3")}
+        with watched(cluster, images, tmp_path_factory.mktemp("verdict-shared")) as made:
+            yield made
+    finally:
+        cluster.down()
 
 
 @pytest.mark.parametrize("run", range(max(RUNS, 1)))
-@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.name.replace(" ", "-"))
+@pytest.mark.parametrize("situation", chosen("shared"))
+def test_the_verdict_names_the_disk_that_osds_share(shared_db_bench, situation, run):
+    check(shared_db_bench, situation)
+
+
+@pytest.mark.parametrize("run", range(max(RUNS, 1)))
+@pytest.mark.parametrize("situation", chosen("none"))
 def test_the_verdict_names_what_was_made_the_bottleneck(bench, situation, run):
-    if ONLY and situation.name.replace(" ", "-") not in ONLY:
-        pytest.skip("STRATA_VERDICT_ONLY names others")
+    check(bench, situation)
+
+
+def check(bench, situation):
     outcome = bench.run(situation)
     if situation.layer == "none":
         assert outcome.said == [("none", None, None)], outcome.sentence

@@ -93,7 +93,7 @@ static int setup(void **state)
         evidence->seconds = SECONDS;
         evidence->noise = (struct ratio_noise){0};
         evidence->osds = calloc(OSDS, sizeof(*evidence->osds));
-        evidence->devices = calloc(OSDS + 1, sizeof(*evidence->devices));
+        evidence->devices = calloc(2 * OSDS, sizeof(*evidence->devices));
         evidence->hosts = calloc(2, sizeof(*evidence->hosts));
         evidence->pools = calloc(2, sizeof(*evidence->pools));
         evidence->n_osds = evidence->n_devices = OSDS;
@@ -291,6 +291,84 @@ static void a_db_disk_that_osds_share_is_named(void **state)
         }
         must_be(cluster, VERDICT_STORAGE, "saturated_disk", "north/nvme0n1");
         assert_non_null(strstr(cluster->verdict->findings[0].sentence, "share"));
+}
+
+/* Each OSD's journal lies on a partition; of one disk, or of one for each host. A commit at a time is
+ * under way on each, and what waits for it waits in the OSD. */
+static void part_journals(struct evidence *evidence, bool one_disk, double await)
+{
+        evidence->n_devices = 2 * OSDS;
+        for (uint32_t i = 0; i < OSDS; i++) {
+                struct evidence_device *db = &evidence->devices[OSDS + i];
+                const char *host = one_disk ? "north" : evidence->osds[i].host;
+
+                *db = (struct evidence_device){
+                        .host = host, .class = "hdd", .role = "db", .n_osds = 1, .osd = i};
+                snprintf(db->name, sizeof(db->name), "%s/sdx%u", host, i + 1);
+                snprintf(db->disk, sizeof(db->disk), "%s/sdx", host);
+                set_disk(db, 0.9 / await, await, 0.9);
+                evidence->osds[i].journal = OSDS + i;
+                set_disk(&evidence->devices[i], 100, 1 * MS, 0.1);
+                set_writes(&evidence->osds[i], 30, 250 * MS);
+                set_transactions(&evidence->osds[i], 90, 150 * MS);
+        }
+}
+
+static void the_disk_of_full_partitions_is_named_and_not_each_of_them(void **state)
+{
+        struct cluster *cluster = *state;
+
+        part_journals(cluster->evidence, true, 60 * MS);
+        must_be(cluster, VERDICT_STORAGE, "saturated_disk", "north/sdx");
+        assert_int_equal(cluster->verdict->n, 1);
+        assert_non_null(strstr(cluster->verdict->findings[0].sentence, "share"));
+        assert_non_null(strstr(cluster->verdict->findings[0].sentence, "3.6 requests"));
+}
+
+static void full_partitions_of_most_disks_are_a_finding_of_their_class(void **state)
+{
+        struct cluster *cluster = *state;
+
+        part_journals(cluster->evidence, false, 60 * MS);
+        must_be(cluster, VERDICT_STORAGE, "saturated_disk", "hdd");
+        assert_non_null(strstr(cluster->verdict->findings[0].sentence, "2 of 2"));
+}
+
+static void partitions_of_a_disk_that_is_slower_than_others_are_one_slow_disk(void **state)
+{
+        struct cluster *cluster = *state;
+
+        part_journals(cluster->evidence, false, 1 * MS);
+        for (uint32_t i = 2; i < OSDS; i++) {
+                set_disk(&cluster->evidence->devices[OSDS + i], 15, 60 * MS, 0.9);
+                set_transactions(&cluster->evidence->osds[i], 90, 400 * MS);
+        }
+        for (uint32_t i = 0; i < 2; i++)
+                set_transactions(&cluster->evidence->osds[i], 90, 12 * MS);
+        must_be(cluster, VERDICT_STORAGE, "slow_disk", "south/sdx");
+        assert_null(find(cluster->verdict, "saturated_disk"));
+        assert_int_equal(cluster->verdict->n, 1);
+}
+
+static void a_disk_for_one_journal_is_full_when_commits_wait_in_the_osd(void **state)
+{
+        struct cluster *cluster = *state;
+        struct evidence *evidence = cluster->evidence;
+
+        part_journals(evidence, true, 60 * MS);
+        for (uint32_t i = 0; i < OSDS; i++) {
+                evidence->devices[OSDS + i].disk[0] = '\0';
+                if (i == 1)
+                        continue;
+                set_disk(&evidence->devices[OSDS + i], 600, 1 * MS, 0.5);
+                set_transactions(&evidence->osds[i], 90, 12 * MS);
+        }
+        evidence->n_osds = 2; /* of two none is the slow one */
+        evidence->n_devices = OSDS + 2;
+        must_be(cluster, VERDICT_STORAGE, "saturated_disk", "north/sdx2");
+        set_transactions(&evidence->osds[1], 10, 150 * MS);
+        judge(cluster);
+        assert_null(find(cluster->verdict, "saturated_disk"));
 }
 
 static void flushes_that_take_longer_than_writes_are_a_storm(void **state)
@@ -784,6 +862,10 @@ int main(void)
                 TEST(of_two_disks_none_can_be_called_the_slow_one),
                 TEST(disks_of_another_class_are_no_peers),
                 TEST(a_db_disk_that_osds_share_is_named),
+                TEST(the_disk_of_full_partitions_is_named_and_not_each_of_them),
+                TEST(full_partitions_of_most_disks_are_a_finding_of_their_class),
+                TEST(partitions_of_a_disk_that_is_slower_than_others_are_one_slow_disk),
+                TEST(a_disk_for_one_journal_is_full_when_commits_wait_in_the_osd),
                 TEST(flushes_that_take_longer_than_writes_are_a_storm),
                 TEST(discards_that_keep_a_disk_are_named),
                 TEST(an_osd_that_waits_for_a_cpu_is_named),
