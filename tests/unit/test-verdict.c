@@ -512,6 +512,42 @@ static void requests_that_arrive_slowly_are_the_networks(void **state)
         must_be(cluster, VERDICT_NETWORK, "network_clients", "cluster");
 }
 
+/* As measured: the network takes as long as the disks, which are not full. */
+static void requests_that_arrive_as_slowly_as_disks_write_are_the_networks(void **state)
+{
+        struct cluster *cluster = *state;
+
+        for (uint32_t i = 0; i < OSDS; i++) {
+                struct evidence_osd *osd = &cluster->evidence->osds[i];
+
+                set_writes(osd, 25, 57 * MS);
+                set_rate(&osd->values[EVIDENCE_WRITE_PROCESS_TIME], 25 * 30 * MS);
+                set_rate(&osd->values[EVIDENCE_RECEIVE_TIME], 25 * 26.5 * MS);
+                set_transactions(osd, 76, 22 * MS);
+        }
+        must_be(cluster, VERDICT_NETWORK, "network_clients", "cluster");
+        for (uint32_t i = 0; i < OSDS; i++)
+                set_transactions(&cluster->evidence->osds[i], 76, 28 * MS);
+        judge(cluster);
+        assert_null(find(cluster->verdict, "network_clients"));
+}
+
+/* As measured: messages between OSDs arrive slowly, too. */
+static void slow_arrival_between_osds_is_not_the_clients_network(void **state)
+{
+        struct cluster *cluster = *state;
+
+        for (uint32_t i = 0; i < OSDS; i++) {
+                struct evidence_osd *osd = &cluster->evidence->osds[i];
+
+                set_writes(osd, 12, 430 * MS);
+                set_transactions(osd, 37, 30 * MS);
+                set_rate(&osd->values[EVIDENCE_RECEIVE_TIME], 12 * 95 * MS);
+        }
+        must_be(cluster, VERDICT_NETWORK, "network_replicas", "cluster");
+        assert_null(find(cluster->verdict, "network_clients"));
+}
+
 static void a_write_that_neither_store_nor_replica_holds_is_on_the_network(void **state)
 {
         struct cluster *cluster = *state;
@@ -877,6 +913,8 @@ int main(void)
                 TEST(reads_of_clients_are_no_scrub),
                 TEST(an_osd_with_twice_the_load_of_its_peers_is_named_and_its_disk_is_not_called_slow),
                 TEST(requests_that_arrive_slowly_are_the_networks),
+                TEST(requests_that_arrive_as_slowly_as_disks_write_are_the_networks),
+                TEST(slow_arrival_between_osds_is_not_the_clients_network),
                 TEST(a_write_that_neither_store_nor_replica_holds_is_on_the_network),
                 TEST(shards_that_nobody_counts_are_no_network),
                 TEST(a_link_at_its_speed_is_named),
