@@ -314,6 +314,30 @@ static void part_journals(struct evidence *evidence, bool one_disk, double await
         }
 }
 
+/* As measured: a commit is four writes, one after the other. */
+static void a_commit_waits_for_all_its_writes_on_a_disk_for_journals(void **state)
+{
+        struct cluster *cluster = *state;
+        struct evidence *evidence = cluster->evidence;
+
+        part_journals(evidence, true, 22 * MS);
+        for (uint32_t i = 0; i < OSDS; i++) {
+                struct evidence_osd *osd = &evidence->osds[i];
+
+                set_transactions(osd, 77, 178 * MS);
+                set_mean(osd->values, EVIDENCE_COMMITS, EVIDENCE_COMMIT_TIME, 10, 92 * MS);
+                set_rate(&osd->values[EVIDENCE_FLUSH_TIME], 10 * 7 * MS);
+        }
+        must_be(cluster, VERDICT_STORAGE, "saturated_disk", "north/sdx");
+        /* Tables are written behind the commits' back. */
+        for (uint32_t i = 0; i < OSDS; i++) {
+                set_rate(&evidence->osds[i].values[EVIDENCE_WAL_BYTES], 1e5);
+                set_rate(&evidence->osds[i].values[EVIDENCE_SST_BYTES], 9e5);
+        }
+        judge(cluster);
+        assert_null(find(cluster->verdict, "saturated_disk"));
+}
+
 static void the_disk_of_full_partitions_is_named_and_not_each_of_them(void **state)
 {
         struct cluster *cluster = *state;
@@ -343,8 +367,10 @@ static void partitions_of_a_disk_that_is_slower_than_others_are_one_slow_disk(vo
                 set_disk(&cluster->evidence->devices[OSDS + i], 15, 60 * MS, 0.9);
                 set_transactions(&cluster->evidence->osds[i], 90, 400 * MS);
         }
-        for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t i = 0; i < 2; i++) {
+                set_disk(&cluster->evidence->devices[OSDS + i], 60, 1 * MS, 0.06);
                 set_transactions(&cluster->evidence->osds[i], 90, 12 * MS);
+        }
         must_be(cluster, VERDICT_STORAGE, "slow_disk", "south/sdx");
         assert_null(find(cluster->verdict, "saturated_disk"));
         assert_int_equal(cluster->verdict->n, 1);
@@ -898,6 +924,7 @@ int main(void)
                 TEST(of_two_disks_none_can_be_called_the_slow_one),
                 TEST(disks_of_another_class_are_no_peers),
                 TEST(a_db_disk_that_osds_share_is_named),
+                TEST(a_commit_waits_for_all_its_writes_on_a_disk_for_journals),
                 TEST(the_disk_of_full_partitions_is_named_and_not_each_of_them),
                 TEST(full_partitions_of_most_disks_are_a_finding_of_their_class),
                 TEST(partitions_of_a_disk_that_is_slower_than_others_are_one_slow_disk),
