@@ -105,6 +105,18 @@ static int keep_past(struct facts *facts, struct facts *old, int64_t now_us)
         return 0;
 }
 
+/* Moved, not copied. */
+static void keep_devices(struct facts *facts, struct facts *old)
+{
+        if (facts->n_devices > 0)
+                return;
+        free(facts->devices);
+        facts->devices = old->devices;
+        facts->n_devices = old->n_devices;
+        old->devices = NULL;
+        old->n_devices = 0;
+}
+
 int facts_keep(struct store_reader *reader, const struct election_voice *voice, int64_t now_us,
         struct facts *facts)
 {
@@ -117,8 +129,11 @@ int facts_keep(struct store_reader *reader, const struct election_voice *voice, 
         if (!reader)
                 return 0;
         r = read_old_facts(reader, &facts->host_id, &old);
-        if (r < 0 || !old || old->n_clusters == 0)
+        if (r < 0 || !old)
                 return r;
+        keep_devices(facts, old);
+        if (old->n_clusters == 0)
+                return 0;
         r = keep_past(facts, old, now_us);
         if (r < 0)
                 return r;

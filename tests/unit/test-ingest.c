@@ -545,13 +545,50 @@ static int kept(struct fixture *f, const char *fsid)
         return result;
 }
 
-static void put_facts(struct fixture *f, const char *clusters)
+static void put_devices_and_clusters(struct fixture *f, const char *devices, const char *clusters)
 {
         f->size = (size_t)snprintf((char *)f->body, BODY_MAX,
-                "{\"host_id\":\"" HOST "\",\"hostname\":\"node1\",\"devices\":[],"
+                "{\"host_id\":\"" HOST "\",\"hostname\":\"node1\",\"devices\":[%s],"
                 "\"clusters\":[%s]}",
-                clusters);
+                devices, clusters);
         assert_int_equal(send(f, ROUTE_PUT_FACTS, "PUT", "/api/v1/facts/" HOST, NULL), 204);
+}
+
+static void put_facts(struct fixture *f, const char *clusters)
+{
+        put_devices_and_clusters(f, "", clusters);
+}
+
+static bool has_device(struct fixture *f, const char *name)
+{
+        CLEANUP(str) char *text = NULL;
+        struct id host;
+        json_t *json, *device;
+        bool has = false;
+        size_t i;
+
+        assert_int_equal(id_parse(HOST, &host), 0);
+        assert_int_equal(store_read_host_facts(f->reader, &host, &text), 0);
+        json = json_loads(text, 0, NULL);
+        json_array_foreach (json_object_get(json, "devices"), i, device)
+                has |= strcmp(json_string_value(json_object_get(device, "name")), name) == 0;
+        json_decref(json);
+        return has;
+}
+
+/* Without its devices no OSD has a disk, and the storage layer no number. */
+static void keeps_the_devices_while_an_agent_that_starts_has_not_read_them(void **state)
+{
+#define DEVICE_JSON(name) "{\"name\":\"" name "\",\"major\":8,\"minor\":0,\"kind\":\"disk\"}"
+        struct fixture *f = *state;
+
+        put_devices_and_clusters(f, DEVICE_JSON("sda"), "");
+        assert_true(has_device(f, "sda"));
+        put_facts(f, "");
+        assert_true(has_device(f, "sda"));
+        put_devices_and_clusters(f, DEVICE_JSON("sdb"), ""); /* it was pulled out */
+        assert_false(has_device(f, "sda"));
+        assert_true(has_device(f, "sdb"));
 }
 
 static void keeps_a_cluster_in_sight_while_its_agent_does_not_tell_it(void **state)
@@ -665,6 +702,7 @@ int main(void)
                 TEST(the_plan_names_the_clusters_that_the_agent_is_elected_for),
                 TEST(refuses_clusters_that_are_none),
                 TEST(notices_two_machines_with_one_host_id),
+                TEST(keeps_the_devices_while_an_agent_that_starts_has_not_read_them),
                 TEST(keeps_a_cluster_in_sight_while_its_agent_does_not_tell_it),
                 TEST(refuses_a_plan_that_does_not_validate_and_keeps_the_old_one),
                 TEST(remembers_pools_that_are_gone_or_changed_and_believes_no_agent_about_them),
