@@ -10,7 +10,7 @@ struct heap {
         double filesystem_bytes, filesystem_ops, storage_bytes, storage_ops, osd_bytes, osd_ops;
         double merges, submitted, issued, busy, waiting, device_seconds,
                 expected;                       /* expected: weighted by bytes */
-        double seen_bytes, seen_ops, seen_busy; /* the highest */
+        double most_bytes, most_ops, seen_busy; /* the highest; busy: of full windows */
         double part_bytes, part_ops, part_busy; /* sums: rates and busy shares */
         uint32_t parts;
 };
@@ -193,13 +193,11 @@ static int choose(const struct report_input *input, struct report *report)
 
 static void add_ability(struct heap *heap, double busy, double bytes, double ops)
 {
-        if (busy >= REPORT_BUSY_SEEN && bytes > heap->seen_bytes) {
-                heap->seen_bytes = bytes;
-                heap->seen_busy = busy;
-        }
-        if (busy >= REPORT_BUSY_SEEN && ops > heap->seen_ops)
-                heap->seen_ops = ops;
-        if (busy >= REPORT_BUSY_ESTIMATE && busy < REPORT_BUSY_SEEN) {
+        heap->most_bytes = fmax(heap->most_bytes, bytes);
+        heap->most_ops = fmax(heap->most_ops, known(ops));
+        if (busy >= REPORT_BUSY_SEEN)
+                heap->seen_busy = fmax(heap->seen_busy, busy);
+        else if (busy >= REPORT_BUSY_ESTIMATE) {
                 heap->part_bytes += bytes;
                 heap->part_ops += ops;
                 heap->part_busy += busy;
@@ -234,15 +232,16 @@ static void add_window(struct report_use *use, struct heap *heap,
 static void set_ability(struct report_use *use, const struct heap *heap)
 {
         use->ability_bytes = use->ability_ops = use->ability_utilisation = NAN;
-        if (heap->seen_bytes > 0) {
+        if (heap->seen_busy > 0) {
                 use->ability = REPORT_SEEN;
-                use->ability_bytes = heap->seen_bytes;
-                use->ability_ops = heap->seen_ops;
+                use->ability_bytes = heap->most_bytes;
+                use->ability_ops = heap->most_ops;
                 use->ability_utilisation = heap->seen_busy;
         } else if (heap->parts > 0) {
                 use->ability = REPORT_ESTIMATED;
-                use->ability_bytes = heap->part_bytes / heap->part_busy;
-                use->ability_ops = heap->part_ops / heap->part_busy;
+                /* What they did, they can do. */
+                use->ability_bytes = fmax(heap->part_bytes / heap->part_busy, heap->most_bytes);
+                use->ability_ops = fmax(heap->part_ops / heap->part_busy, heap->most_ops);
                 use->ability_utilisation = heap->part_busy / heap->parts;
         }
 }

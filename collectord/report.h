@@ -17,10 +17,10 @@
  * The kernel's merges tell nothing: the pages of a WAL write are merged whatever the clients do.
  *
  * What the storage layer could do is never made up:
- * - seen: the highest rate of a window of this use in which the devices were busy for 80 % of the
- *   time (mean of all devices);
- * - estimated: without such a window, the rate divided by the share of the time in which the
- *   devices were busy, from windows in which that was 20 % or more;
+ * - seen: the highest rate of a window of this use, where the devices were busy for 80 % of the
+ * time (mean of all devices) in at least one;
+ * - estimated: where they never were, the rate divided by the share of the time in which the
+ * devices were busy, from windows in which that was 20 % or more;
  * - otherwise it is not known.
  *
  *     share = filesystem rate / ability = (filesystem / storage) x (storage / ability)

@@ -224,7 +224,8 @@ static void ability_is_estimated_below_80_and_unknown_below_20_percent_busy(void
         }
 }
 
-/* A full window is a fact; the estimate of the others does not replace it. */
+/* A full window is a fact, and so is a higher rate in one that was not full: nothing is used more
+ * than wholly. */
 static void what_was_seen_comes_before_what_is_estimated(void **state)
 {
         struct report_window windows[N];
@@ -234,11 +235,30 @@ static void what_was_seen_comes_before_what_is_estimated(void **state)
 
         (void)state;
         half.busy = 0.5;
+        half.rate = 12 * MIB;
         fill(windows, &half);
         windows[3] = make(&writes);
         report = compute(windows, &input);
         assert_int_equal(use_of(report, 3)->ability, REPORT_SEEN);
-        must_be(use_of(report, 3)->ability_bytes, 60 * MIB);
+        must_be(use_of(report, 3)->ability_bytes, 72 * MIB);
+        must_be(use_of(report, 3)->ability_utilisation, 0.9);
+        assert_true(use_of(report, 3)->used <= 1);
+}
+
+static void an_estimate_is_never_below_what_was_done(void **state)
+{
+        struct report_window windows[N];
+        struct report_input input;
+        struct load half = writes;
+        CLEANUP(report) struct report *report = NULL;
+
+        (void)state;
+        half.busy = 0.75;
+        fill(windows, &half);
+        windows[3].sides[RATIO_WRITE].bytes.lower *= 1.9;
+        report = compute(windows, &input);
+        assert_int_equal(use_of(report, 3)->ability, REPORT_ESTIMATED);
+        must_be(use_of(report, 3)->ability_bytes, 114 * MIB);
 }
 
 static void order_is_told_by_deferred_writes_only(void **state)
@@ -418,6 +438,7 @@ int main(void)
                 cmocka_unit_test(operations_of_the_other_direction_make_a_window_mixed),
                 cmocka_unit_test(ability_is_estimated_below_80_and_unknown_below_20_percent_busy),
                 cmocka_unit_test(what_was_seen_comes_before_what_is_estimated),
+                cmocka_unit_test(an_estimate_is_never_below_what_was_done),
                 cmocka_unit_test(order_is_told_by_deferred_writes_only),
                 cmocka_unit_test(reads_are_sequential_only_where_the_device_read_larger_ones),
                 cmocka_unit_test(sizes_have_their_bounds_at_the_geometric_means),
