@@ -62,7 +62,7 @@ static void osds_replace(struct source *source, struct osd *osds, size_t n)
                         source_report(&source->context.report, LOG_LEVEL_NOTICE,
                                 "%s: its admin socket %s is gone", osd->name, osd->found.path);
                 source->changed |= osd->counted;
-                osd_done(osd);
+                osd_done(osd, &source->context);
         }
         free(source->osds);
         source->osds = osds;
@@ -95,7 +95,7 @@ static int osds_find(struct source *source)
         osds_replace(source, osds, r < 0 ? 0 : n);
         if (r < 0)
                 for (size_t i = 0; i < n; i++)
-                        osd_done(&osds[i]);
+                        osd_done(&osds[i], &source->context);
         return r;
 }
 
@@ -310,7 +310,7 @@ void osd_node_close(struct source *source)
         if (!source)
                 return;
         for (size_t i = 0; i < source->n_osds; i++)
-                osd_done(&source->osds[i]);
+                osd_done(&source->osds[i], &source->context);
         free(source->osds);
         osd_room_done(&source->room);
         free(source->entities);

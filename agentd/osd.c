@@ -48,8 +48,15 @@ int osd_init(struct osd *osd, const struct osd_context *context, struct osd_foun
         return 0;
 }
 
-void osd_done(struct osd *osd)
+static void memory_leave(struct osd *osd, const struct osd_context *context)
 {
+        if (osd->memory && context->reader->leave)
+                context->reader->leave(context, osd);
+}
+
+void osd_done(struct osd *osd, const struct osd_context *context)
+{
+        memory_leave(osd, context);
         osd_socket_done(&osd->socket);
         free(osd->found.path);
         free(osd->columns);
@@ -202,6 +209,7 @@ static int version_take(struct osd *osd, const struct osd_context *context)
         json_decref(json);
         if (!version)
                 return -EBADMSG;
+        memory_leave(osd, context);
         memset(osd->memory, 0, context->reader->memory);
         if (context->reader->greet)
                 context->reader->greet(context, osd);

@@ -47,6 +47,9 @@ struct osd_reader {
          * there is nothing to tell. */
         void (*greet)(const struct osd_context *context, struct osd *osd);
         void (*first)(const struct osd_context *context, const struct osd *osd);
+        /* Closes what osd->memory holds open, before it is another process's or nobody's. NULL when
+         * it holds nothing. */
+        void (*leave)(const struct osd_context *context, struct osd *osd);
 };
 
 struct osd {
@@ -78,7 +81,7 @@ struct osd {
 void osd_compare(struct osd *osd, const struct osd_found *found);
 /* Takes over the path in @found; on -ENOMEM too. */
 int osd_init(struct osd *osd, const struct osd_context *context, struct osd_found *found);
-void osd_done(struct osd *osd);
+void osd_done(struct osd *osd, const struct osd_context *context);
 
 /* Begins a row: asks, unless a failure is too fresh. */
 void osd_begin(

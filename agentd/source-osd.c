@@ -22,6 +22,7 @@ static const uint16_t process_metrics[] = {METRIC_OSD_RUN_TIME, METRIC_OSD_WAIT_
 struct shared {
         struct perf *perf;
         size_t n_perf;
+        uint32_t files_left; /* of threads */
         uint16_t metrics[PERF_METRICS_MAX + PROCESS_METRICS];
 };
 
@@ -44,6 +45,7 @@ static int reader_open(void **ret_shared, const uint16_t **ret_metrics, size_t *
                 free(shared);
                 return r;
         }
+        shared->files_left = HOST_SCHED_FILES_MAX;
         metrics = perf_get_metrics(shared->perf, &shared->n_perf);
         memcpy(shared->metrics, metrics, shared->n_perf * sizeof(*metrics));
         memcpy(shared->metrics + shared->n_perf, process_metrics, sizeof(process_metrics));
@@ -68,10 +70,11 @@ static void process_read(const struct osd_context *context, const struct osd *os
         uint64_t *ret_values, bool *ret_present)
 {
         struct memory *memory = osd->memory;
+        struct shared *shared = context->shared;
 
         if (osd->pid > 0)
-                host_sched_read(
-                        context->root, (uint32_t)osd->pid, clock_monotonic_us(), &memory->sched);
+                host_sched_read(context->root, (uint32_t)osd->pid, clock_monotonic_us(),
+                        &shared->files_left, &memory->sched);
         ret_values[0] = memory->sched.run_ns;
         ret_values[1] = memory->sched.wait_ns;
         for (size_t i = 0; i < PROCESS_METRICS; i++)
@@ -151,6 +154,14 @@ static void absence_report(const struct osd_context *context, const struct osd *
                         osd->name, osd->release, text);
 }
 
+static void reader_leave(const struct osd_context *context, struct osd *osd)
+{
+        struct memory *memory = osd->memory;
+        struct shared *shared = context->shared;
+
+        host_sched_done(&memory->sched, &shared->files_left);
+}
+
 static const struct osd_reader reader = {
         .question = "{\"prefix\":\"perf dump\",\"format\":\"json\"}",
         .memory = sizeof(struct memory),
@@ -160,6 +171,7 @@ static const struct osd_reader reader = {
         .only_grows = reader_only_grows,
         .greet = faults_note,
         .first = absence_report,
+        .leave = reader_leave,
 };
 
 static int osd_open(const struct source_options *options, const struct source_report *report,

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,41 +105,99 @@ static void thread_write(
         file_write(root, path, schedstat);
 }
 
-static void the_wait_for_a_cpu_is_summed_over_the_threads_of_operations_and_outlives_them(
-        void **state)
+static void wait_for_a_cpu_try(uint32_t files)
 {
         const uint64_t later_us = HOST_SCHED_INTERVAL_US;
         struct host_sched sched = {0};
+        uint32_t left = files;
         char root[64], path[128];
 
-        (void)state;
         node_copy(root);
         thread_write(root, "5845", "ceph-osd\n", "5 5 5\n");
         thread_write(root, "5846", "safe_timer\n", "5 90000 5\n");
         thread_write(root, "5849", "msgr-worker-0\n", "100 7 3\n");
         thread_write(root, "5850", "tp_osd_tp\n", "1000 20 3\n");
-        host_sched_read(root, 5845, 1, &sched);
+        host_sched_read(root, 5845, 1, &left, &sched);
+        assert_int_equal(left, files > 2 ? files - 2 : 0);
         /* Not all are read a whole interval later, for they take turns. */
         assert_true(sched.read_us - 1 > UINT64_MAX - later_us);
         sched.read_us = 1;
         assert_int_equal(sched.run_ns, 1100);
         assert_int_equal(sched.wait_ns, 27);
         thread_write(root, "5850", "tp_osd_tp\n", "1500 320 3\n");
-        host_sched_read(root, 5845, later_us, &sched);
+        host_sched_read(root, 5845, later_us, &left, &sched);
         assert_int_equal(sched.run_ns, 1100); /* read a moment ago */
-        host_sched_read(root, 5845, later_us + 1, &sched);
+        host_sched_read(root, 5845, later_us + 1, &left, &sched);
         assert_int_equal(sched.run_ns, 1600);
         assert_int_equal(sched.wait_ns, 327);
+        /* As of a thread that ended, nothing can be read of it, open or not. */
+        thread_write(root, "5850", "tp_osd_tp\n", "");
         snprintf(path, sizeof(path), "rm -r %s/proc/5845/task/5850", root);
         assert_int_equal(system(path), 0);
-        host_sched_read(root, 5845, 2 * later_us + 1, &sched);
+        host_sched_read(root, 5845, 2 * later_us + 1, &left, &sched);
         assert_int_equal(sched.wait_ns, 327);
         thread_write(root, "5849", "msgr-worker-0\n", "150 17 4\n");
-        host_sched_read(root, 5845, 3 * later_us + 1, &sched);
+        host_sched_read(root, 5845, 3 * later_us + 1, &left, &sched);
         assert_int_equal(sched.n_threads, 1);
+        assert_int_equal(left, files > 1 ? files - 1 : 0);
         assert_int_equal(sched.run_ns, 1650);
         assert_int_equal(sched.wait_ns, 337);
+        host_sched_done(&sched, &left);
+        assert_int_equal(left, files);
+        assert_int_equal(sched.n_threads, 0);
         node_remove(root);
+}
+
+static void the_wait_for_a_cpu_is_summed_over_the_threads_of_operations_and_outlives_them(
+        void **state)
+{
+        (void)state;
+        wait_for_a_cpu_try(HOST_SCHED_FILES_MAX);
+        wait_for_a_cpu_try(1);
+        wait_for_a_cpu_try(0);
+}
+
+static void *thread_of_operations(void *end)
+{
+        char byte;
+
+        prctl(PR_SET_NAME, "tp_osd_tp");
+        assert_int_equal(write(((int *)end)[1], "", 1), 1);
+        assert_int_equal(read(((int *)end)[0], &byte, 1), 1);
+        return NULL;
+}
+
+/* Of the kernel's own files. */
+static void a_thread_that_ends_is_noticed(void **state)
+{
+        struct host_sched sched = {0};
+        uint32_t left = HOST_SCHED_FILES_MAX;
+        uint64_t now_us = 1, run_ns;
+        pthread_t thread;
+        int ends[2];
+        char byte;
+
+        (void)state;
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        assert_int_equal(
+                pthread_create(&thread, NULL, thread_of_operations, (int[]){ends[0], ends[0]}), 0);
+        assert_int_equal(read(ends[1], &byte, 1), 1);
+        host_sched_read("", (uint32_t)getpid(), now_us, &left, &sched);
+        assert_int_equal(sched.n_threads, 1);
+        assert_int_equal(left, HOST_SCHED_FILES_MAX - 1);
+        run_ns = sched.run_ns;
+        assert_true(run_ns > 0);
+        assert_int_equal(write(ends[1], "", 1), 1);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        for (unsigned i = 0; i < 2; i++) {
+                now_us += 2 * HOST_SCHED_INTERVAL_US;
+                host_sched_read("", (uint32_t)getpid(), now_us, &left, &sched);
+        }
+        assert_int_equal(sched.n_threads, 0);
+        assert_int_equal(left, HOST_SCHED_FILES_MAX);
+        assert_int_equal(sched.run_ns, run_ns);
+        close(ends[0]);
+        close(ends[1]);
 }
 
 static void the_id_stands_in_several_forms_of_command_lines(void **state)
@@ -325,6 +386,7 @@ int main(void)
                 cmocka_unit_test(osd_processes_are_known_by_their_id),
                 cmocka_unit_test(
                         the_wait_for_a_cpu_is_summed_over_the_threads_of_operations_and_outlives_them),
+                cmocka_unit_test(a_thread_that_ends_is_noticed),
                 cmocka_unit_test(the_id_stands_in_several_forms_of_command_lines),
                 cmocka_unit_test(two_osds_of_one_name_are_told_apart),
                 cmocka_unit_test(a_kernel_without_pressure_has_no_such_columns),
