@@ -9,6 +9,9 @@
 
 #define TEXT_BYTES_MAX (256u << 10) /* /proc/stat of a machine with 1,000 CPUs has about 150 KB */
 #define CPU_TIMES 8u
+/* A read gives whole lines of net/dev, as many as fit into a page; a line has 400 bytes at most, so
+ * that less than this is the end. */
+#define SHORT_READ_BYTES 3072
 
 static const char *const names[HOST_FILE_MAX_] = {
         [HOST_FILE_STAT] = "stat",
@@ -81,9 +84,9 @@ int host_file_read(struct host_files *files, enum host_file file, const char **r
 
                 if (n < 0)
                         return -errno;
-                if (n == 0)
-                        break;
                 length += (size_t)n;
+                if (n < SHORT_READ_BYTES)
+                        break;
                 /* The kernel makes all but this one as a whole; of this a line at a time. */
         } while (file == HOST_FILE_NET_DEV && length < TEXT_BYTES_MAX - 1);
         files->text[length] = '\0';

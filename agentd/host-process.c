@@ -6,7 +6,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/pidfd.h>
+#include <time.h>
 
 #include "agentd/proc-number.h"
 #include "agentd/text-file.h"
@@ -21,11 +24,14 @@
 #define PIDS_MAX (4u << 20) /* PID_MAX_LIMIT */
 #define COMMAND_MAX 4096u   /* the id stands among the first arguments */
 #define STAT_MAX 1024u      /* 52 numbers */
+#define READ_SLACK_US 100000u /* so that a tick of the very interval reads each time */
 
 struct host_processes {
         char *root;
         struct host_process *items;
         size_t n;
+        struct pollfd *lives; /* [HOST_PROCESSES_MAX], made anew for each look */
+        bool have_clocks;
         uint32_t *seen; /* process ids of the last search, ascending */
         size_t n_seen;
         uint64_t searched_us;
@@ -33,6 +39,15 @@ struct host_processes {
         bool to_search;
         bool gone; /* one, since the last search */
 };
+
+/* Clocks go by this process's own namespace; /proc may be that of another. */
+static bool ids_are_ours(const char *root)
+{
+        char text[16] = "";
+
+        return *root == '\0' && readlink("/proc/self", text, sizeof(text) - 1) > 0 &&
+               strtoul(text, NULL, 10) == (unsigned long)getpid();
+}
 
 int host_processes_new(const char *root, struct host_processes **ret)
 {
@@ -42,11 +57,20 @@ int host_processes_new(const char *root, struct host_processes **ret)
                 return -ENOMEM;
         processes->root = strdup(root);
         processes->items = calloc(HOST_PROCESSES_MAX, sizeof(*processes->items));
-        if (!processes->root || !processes->items)
+        processes->lives = calloc(HOST_PROCESSES_MAX, sizeof(*processes->lives));
+        if (!processes->root || !processes->items || !processes->lives)
                 return -ENOMEM;
+        processes->have_clocks = ids_are_ours(root);
         processes->to_search = true;
         *ret = STEAL(processes);
         return 0;
+}
+
+static void process_close(struct host_process *process)
+{
+        fd_cleanup(&process->file);
+        fd_cleanup(&process->life);
+        process->file = process->life = -1;
 }
 
 struct host_processes *host_processes_free(struct host_processes *processes)
@@ -54,8 +78,9 @@ struct host_processes *host_processes_free(struct host_processes *processes)
         if (!processes)
                 return NULL;
         for (size_t i = 0; i < processes->n; i++)
-                close(processes->items[i].file);
+                process_close(&processes->items[i]);
         free(processes->items);
+        free(processes->lives);
         free(processes->seen);
         free(processes->root);
         free(processes);
@@ -162,9 +187,41 @@ static int process_read(struct host_process *process)
         return 0;
 }
 
+/* Of all its threads, the ended ones too. The form of the id is the kernel's: see
+ * clock_getcpuclockid(3), which asks for the same clock once more. */
+static int clock_read(struct host_process *process)
+{
+        clockid_t id = (clockid_t)((~process->pid << 3) | 2);
+        struct timespec time;
+
+        if (clock_gettime(id, &time) < 0)
+                return -errno;
+        process->cpu_ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+        return 0;
+}
+
+/* -errno when the process is gone. With a clock, what is read may be the next one's of the same id:
+ * its life tells. */
+static int process_look(struct host_process *process, uint64_t now_us)
+{
+        int r = process->life >= 0 ? clock_read(process) : 0;
+
+        if (r < 0 || (process->life >= 0 && now_us - process->read_us <
+                                                    HOST_PROCESS_INTERVAL_US - READ_SLACK_US))
+                return r;
+        process->read_us = now_us;
+        return process_read(process);
+}
+
+/* So that the processes of a node are not all read in the same row. */
+static uint64_t phase(uint32_t pid)
+{
+        return pid * 2654435761u % HOST_PROCESS_INTERVAL_US;
+}
+
 int host_process_read_start(const char *root, uint32_t pid, uint64_t *ret_ticks)
 {
-        struct host_process process = {.pid = pid, .file = -1};
+        struct host_process process = {.pid = pid, .file = -1, .life = -1};
         char path[PATH_MAX];
         int r;
 
@@ -192,9 +249,9 @@ static bool is_known(const struct host_processes *processes, uint32_t pid)
 }
 
 /* 1 when @pid is an OSD that was not known. */
-static int process_add(struct host_processes *processes, int proc, uint32_t pid)
+static int process_add(struct host_processes *processes, int proc, uint32_t pid, uint64_t now_us)
 {
-        struct host_process process = {.pid = pid, .file = -1};
+        struct host_process process = {.pid = pid, .file = -1, .life = -1};
         char path[64], text[COMMAND_MAX] = "";
         ssize_t n;
 
@@ -212,10 +269,13 @@ static int process_add(struct host_processes *processes, int proc, uint32_t pid)
         process.file = openat(proc, path, O_RDONLY | O_CLOEXEC);
         if (process.file < 0)
                 return 0;
-        if (process_read(&process) < 0) {
-                close(process.file);
+        process.life = processes->have_clocks ? pidfd_open((pid_t)pid, 0) : -1;
+        /* The file can be read: so what was opened behind it is the same process's. */
+        if (process_read(&process) < 0 || (process.life >= 0 && clock_read(&process) < 0)) {
+                process_close(&process);
                 return 0;
         }
+        process.read_us = now_us - phase(pid);
         processes->items[processes->n++] = process;
         return 1;
 }
@@ -241,7 +301,7 @@ static int pid_note(uint32_t **pids, size_t *n, uint32_t pid)
 }
 
 /* /proc lists processes in the order of their ids. 1 when a new OSD is there. */
-static int search(struct host_processes *processes, bool full)
+static int search(struct host_processes *processes, bool full, uint64_t now_us)
 {
         CLEANUP(mem) uint32_t *pids = NULL;
         size_t n = 0, hint = 0;
@@ -261,7 +321,7 @@ static int search(struct host_processes *processes, bool full)
                         continue;
                 r = pid_note(&pids, &n, pid);
                 if (r == 0 && (full || !seen_before(processes, pid, &hint)))
-                        found |= process_add(processes, dirfd(folder), pid);
+                        found |= process_add(processes, dirfd(folder), pid, now_us);
         }
         closedir(folder);
         if (r < 0)
@@ -304,7 +364,7 @@ static int search_anew(struct host_processes *processes, uint64_t now_us)
         bool full = processes->searches++ % SEARCHES_FULL == 0 || processes->gone;
         int r;
 
-        r = search(processes, full);
+        r = search(processes, full, now_us);
         if (r < 0)
                 return r;
         processes->searched_us = now_us;
@@ -314,11 +374,42 @@ static int search_anew(struct host_processes *processes, uint64_t now_us)
         return r;
 }
 
+/* Those that have ended since; the clock that was read may have been another process's. */
+static void ended_close(struct host_processes *processes)
+{
+        for (size_t i = 0; i < processes->n; i++)
+                processes->lives[i] =
+                        (struct pollfd){.fd = processes->items[i].life, .events = POLLIN};
+        if (poll(processes->lives, processes->n, 0) <= 0)
+                return;
+        for (size_t i = 0; i < processes->n; i++)
+                if (processes->lives[i].revents)
+                        process_close(&processes->items[i]);
+}
+
+/* Leaves out those that are closed. Whether there were any. */
+static bool closed_drop(struct host_processes *processes)
+{
+        size_t n = 0;
+        bool gone;
+
+        for (size_t i = 0; i < processes->n; i++) {
+                if (processes->items[i].file < 0)
+                        continue;
+                if (n != i)
+                        processes->items[n] = processes->items[i];
+                n++;
+        }
+        gone = n != processes->n;
+        processes->n = n;
+        processes->gone |= gone;
+        return gone;
+}
+
 int host_processes_read(struct host_processes *processes, uint64_t now_us,
         struct host_process **ret, size_t *ret_n, bool *ret_changed)
 {
-        bool gone = false, changed = false;
-        size_t n = 0;
+        bool changed = false;
         int r = 0;
 
         for (size_t i = 0; i < processes->n; i++) {
@@ -326,18 +417,12 @@ int host_processes_read(struct host_processes *processes, uint64_t now_us,
                 uint64_t start_ticks = process->start_ticks;
                 uint32_t present = process->present;
 
-                if (process_read(process) < 0) {
-                        close(process->file);
-                        gone = true;
-                        continue;
-                }
+                if (process_look(process, now_us) < 0)
+                        process_close(process);
                 changed |= process->start_ticks != start_ticks || process->present != present;
-                if (n != i)
-                        processes->items[n] = *process;
-                n++;
         }
-        processes->n = n;
-        processes->gone |= gone;
+        ended_close(processes);
+        changed |= closed_drop(processes);
         if (processes->to_search) {
                 r = search_anew(processes, now_us);
                 if (r < 0)
@@ -345,6 +430,6 @@ int host_processes_read(struct host_processes *processes, uint64_t now_us,
         }
         *ret = processes->items;
         *ret_n = processes->n;
-        *ret_changed = gone || changed || r > 0;
+        *ret_changed = changed || r > 0;
         return 0;
 }

@@ -2,7 +2,8 @@
 /*
  * The OSD processes of this node, found by their name in /proc and told apart by the id in their
  * command line. The search is rare and may wait, since another process's command line is in its
- * memory; a sample reads one kept-open file a process and does not wait.
+ * memory; a sample looks at each process's CPU clock and does not wait. /proc/PID/stat, for which
+ * the kernel adds up the threads, too, and prints 52 numbers, is kept open and read less often.
  */
 
 #include <stdbool.h>
@@ -13,15 +14,21 @@
 
 #define HOST_PROCESS_METRICS 4u /* user, system, resident, threads: METRIC_PROCESS_CPU_USER ff. */
 #define HOST_PROCESSES_MAX 1024u
+/* Between two readings of what has no clock. Where there is no clock at all (a replayed tree, a
+ * kernel before 5.3) each sample reads. */
+#define HOST_PROCESS_INTERVAL_US 5000000u
 
 struct host_process {
         uint32_t pid;
         int file;             /* /proc/PID/stat; it fails when the process is gone */
+        int life;             /* a pidfd, readable when it has ended; -1: it has no clock here */
         char name[24];        /* "osd.3" */
         char identity[64];    /* the cluster in the command line, or "" */
         uint64_t start_ticks; /* since boot; 0 until it could be read */
         uint32_t present, broken, broken_told; /* bit i: values[i] */
         uint64_t values[HOST_PROCESS_METRICS];
+        uint64_t read_us; /* CLOCK_MONOTONIC: the values */
+        uint64_t cpu_ns;  /* of its clock: each time */
 };
 
 /* When a process started, in ticks since boot. -errno when it is not to be seen. */

@@ -18,7 +18,7 @@
 #define FILE_BYTES_FIRST 16384u   /* about 150 devices; grows */
 #define FILE_BYTES_MAX (8u << 20) /* 16,384 devices take 3 MB */
 #define READ_BYTES 4096u          /* one read gives at most about this, however large the buffer */
-#define SHORT_READ_BYTES 2048     /* no line is as long, so that more of them would have fitted */
+#define SHORT_READ_BYTES 3072     /* a line has 500 at most, so that one more would have fitted */
 #define REVIEW_US 10000000u       /* how often sysfs is asked whether one device has changed */
 
 struct source {

@@ -56,7 +56,7 @@ static int layout_allocate(struct source *source)
 {
         size_t n_entities = 1 + source->n_nics + source->n_processes;
         size_t n_columns = HOST_METRICS + source->n_nics * (HOST_NIC_METRICS + 1) +
-                           source->n_processes * HOST_PROCESS_METRICS;
+                           source->n_processes * (HOST_PROCESS_METRICS + 1);
         void *memory;
 
         memory = reallocarray(source->entities, n_entities, sizeof(*source->entities));
@@ -104,6 +104,10 @@ static int layout_build(struct source *source)
                                 .identity = process->identity,
                                 .instance = process->start_ticks},
                         METRIC_PROCESS_CPU_USER, process->present);
+                if (process->present && process->life >= 0)
+                        source->columns[source->n_columns++] = (struct block_column){
+                                .entity = source->n_entities - 1,
+                                .metric = METRIC_PROCESS_CPU_TIME};
         }
         source->host_present = source->host.present;
         source->generation++;
@@ -127,8 +131,11 @@ static void row_make(struct source *source)
                 if (source->nic[i].present)
                         *to++ = source->nic[i].speed;
         }
-        for (size_t i = 0; i < source->n_processes; i++)
+        for (size_t i = 0; i < source->n_processes; i++) {
                 to = values_add(to, source->process[i].values, source->process[i].present);
+                if (source->process[i].present && source->process[i].life >= 0)
+                        *to++ = source->process[i].cpu_ns;
+        }
 }
 
 /* One line when what is broken changes. The number of broken values. */

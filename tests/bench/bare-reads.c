@@ -3,7 +3,8 @@
  * with the fewest system calls that do it and not looked at. What the agent costs beyond this is
  * its own; what this costs is the kernel's, for anybody who wants these numbers.
  *
- *     bare-reads FILE...      a socket is asked for "perf dump", any other file is read
+ *     bare-reads FILE...      a socket is asked for "perf dump", any other file is read, and a
+ *                             number is a process whose CPU clock is looked at
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -54,13 +55,17 @@ static void sockets_read(const char *const *paths, int n)
 int main(int argc, char **argv)
 {
         const char *sockets[TARGETS_MAX];
-        int files[TARGETS_MAX], n_sockets = 0, n_files = 0;
-        struct timespec due;
+        int files[TARGETS_MAX], n_sockets = 0, n_files = 0, n_clocks = 0;
+        clockid_t clocks[TARGETS_MAX];
+        struct timespec due, time;
 
         for (int i = 1; i < argc && i < TARGETS_MAX; i++) {
                 struct stat status;
 
-                if (stat(argv[i], &status) == 0 && S_ISSOCK(status.st_mode))
+                if (clock_getcpuclockid((pid_t)atoi(argv[i]), &clocks[n_clocks]) == 0 &&
+                        atoi(argv[i]) > 0)
+                        n_clocks++;
+                else if (stat(argv[i], &status) == 0 && S_ISSOCK(status.st_mode))
                         sockets[n_sockets++] = argv[i];
                 else
                         files[n_files++] = open(argv[i], O_RDONLY | O_CLOEXEC);
@@ -71,6 +76,8 @@ int main(int argc, char **argv)
                 clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
                 for (int i = 0; i < n_files; i++)
                         (void)!pread(files[i], buffer, sizeof(buffer), 0);
+                for (int i = 0; i < n_clocks; i++)
+                        clock_gettime(clocks[i], &time);
                 sockets_read(sockets, n_sockets);
         }
 }

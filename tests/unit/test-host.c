@@ -13,10 +13,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "agentd/host-process.h"
 #include "agentd/host-sched.h"
 #include "node-fixture.h"
 
@@ -85,6 +87,8 @@ static void osd_processes_are_known_by_their_id(void **state)
         assert_int_equal(value(&sample, "osd.0", METRIC_PROCESS_RSS),
                 103814 * (sysconf(_SC_PAGESIZE) / 1024));
         assert_int_equal(entity(&sample, "osd.0")->instance, 33881);
+        /* The machine that it was captured on is not this one. */
+        assert_int_equal(value(&sample, "osd.0", METRIC_PROCESS_CPU_TIME), -1);
         assert_non_null(entity(&sample, "osd.1"));
         source_host.close(source);
         node_remove(root);
@@ -336,18 +340,13 @@ static void an_interface_that_counts_from_zero_is_another_instance(void **state)
         node_remove(root);
 }
 
-/* A real process: a copy of sleep that is named like an OSD. */
-static void a_process_that_ends_is_gone_in_the_next_row(void **state)
+/* A real process: a copy of cat that is named like an OSD. */
+static pid_t osd_start(char *folder)
 {
-        char folder[] = "/tmp/strata-test-XXXXXX", program[64], command[256];
-        struct source *source;
-        struct sample sample;
-        int ready[2], status;
-        uint64_t generation;
-        char byte;
+        char program[64], command[256], byte;
+        int ready[2];
         pid_t pid;
 
-        (void)state;
         assert_non_null(mkdtemp(folder));
         snprintf(program, sizeof(program), "%s/ceph-osd", folder);
         snprintf(command, sizeof(command), "cp \"$(command -v cat)\" '%s'", program);
@@ -366,16 +365,96 @@ static void a_process_that_ends_is_gone_in_the_next_row(void **state)
         /* The pipe closes with exec. */
         assert_int_equal(read(ready[0], &byte, 1), 0);
         close(ready[0]);
+        return pid;
+}
+
+static void a_process_that_ends_is_gone_in_the_next_row(void **state)
+{
+        char folder[] = "/tmp/strata-test-XXXXXX";
+        pid_t pid = osd_start(folder);
+        struct source *source;
+        struct sample sample;
+        siginfo_t ended;
+        uint64_t generation;
+
+        (void)state;
         source = source_of("");
         assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
         assert_non_null(entity(&sample, "osd.4000000000"));
         generation = sample.generation;
         kill(pid, SIGKILL);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
+        /* That nobody has asked yet how it ended makes no difference. */
+        assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
         assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
         assert_null(entity(&sample, "osd.4000000000"));
         assert_true(sample.generation > generation);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
         source_host.close(source);
+        node_remove(folder);
+}
+
+static void the_cpu_clock_of_a_process_is_in_each_row(void **state)
+{
+        char folder[] = "/tmp/strata-test-XXXXXX";
+        pid_t pid = osd_start(folder);
+        struct source *source;
+        struct timespec time;
+        struct sample sample;
+        clockid_t clock;
+        int64_t now;
+
+        (void)state;
+        assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+        source = source_of("");
+        for (unsigned i = 0; i < 2; i++) {
+                assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+                assert_int_equal(clock_gettime(clock, &time), 0);
+                now = time.tv_sec * 1000000000 + time.tv_nsec;
+                assert_true(value(&sample, "osd.4000000000", METRIC_PROCESS_CPU_TIME) > 0);
+                assert_true(value(&sample, "osd.4000000000", METRIC_PROCESS_CPU_TIME) <= now);
+        }
+        /* It waits for its input, so that its clock stands still. */
+        usleep(50000);
+        assert_int_equal(source_host.collect(source, UINT64_MAX, &sample), 0);
+        assert_int_equal(clock_gettime(clock, &time), 0);
+        now = time.tv_sec * 1000000000 + time.tv_nsec;
+        assert_int_equal(value(&sample, "osd.4000000000", METRIC_PROCESS_CPU_TIME), now);
+        source_host.close(source);
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        node_remove(folder);
+}
+
+static void what_has_no_clock_is_read_each_five_seconds(void **state)
+{
+        char folder[] = "/tmp/strata-test-XXXXXX";
+        pid_t pid = osd_start(folder);
+        uint64_t now_us = 10 * HOST_PROCESS_INTERVAL_US, read_us;
+        struct host_processes *processes;
+        struct host_process *process;
+        bool changed;
+        size_t n, i;
+
+        (void)state;
+        assert_int_equal(host_processes_new("", &processes), 0);
+        assert_int_equal(host_processes_read(processes, now_us, &process, &n, &changed), 0);
+        for (i = 0; i < n && process[i].pid != (uint32_t)pid; i++)
+                ;
+        assert_true(i < n);
+        assert_true(process[i].values[3] == 1);
+        /* When it is found; they take turns from then on. */
+        read_us = process[i].read_us;
+        assert_true(read_us <= now_us && now_us - read_us < HOST_PROCESS_INTERVAL_US);
+        process[i].values[3] = 0;
+        now_us = read_us + HOST_PROCESS_INTERVAL_US / 2;
+        assert_int_equal(host_processes_read(processes, now_us, &process, &n, &changed), 0);
+        assert_true(process[i].values[3] == 0 && process[i].read_us == read_us);
+        now_us = read_us + HOST_PROCESS_INTERVAL_US;
+        assert_int_equal(host_processes_read(processes, now_us, &process, &n, &changed), 0);
+        assert_true(process[i].values[3] == 1 && process[i].read_us == now_us);
+        host_processes_free(processes);
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
         node_remove(folder);
 }
 
@@ -393,6 +472,8 @@ int main(void)
                 cmocka_unit_test(an_interface_that_comes_makes_a_new_layout),
                 cmocka_unit_test(an_interface_that_counts_from_zero_is_another_instance),
                 cmocka_unit_test(a_process_that_ends_is_gone_in_the_next_row),
+                cmocka_unit_test(the_cpu_clock_of_a_process_is_in_each_row),
+                cmocka_unit_test(what_has_no_clock_is_read_each_five_seconds),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
