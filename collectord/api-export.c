@@ -111,14 +111,16 @@ static void write_rows(struct text *text, json_t *list)
 
 /* ---- the ladder ---- */
 
-static void write_rung(struct text *text, const json_t *ladder, const char *direction,
-        const json_t *rung, const json_t *part)
+static void write_rung(struct text *text, const json_t *answer, const json_t *key,
+        const char *direction, const json_t *rung, const json_t *part)
 {
         static const char *const numbers[] = {
                 "bytes", "ops", "bytes_per_second", "ops_per_second", "mean_size", "amplification"};
 
-        csv_json(text, json_object_get(ladder, "from"));
-        csv_json(text, json_object_get(ladder, "to"));
+        if (key)
+                csv_json(text, key);
+        csv_json(text, json_object_get(answer, "from"));
+        csv_json(text, json_object_get(answer, "to"));
         csv_string(text, direction);
         csv_json(text, json_object_get(rung, "layer"));
         csv_json(text, json_object_get(part, "name"));
@@ -129,21 +131,25 @@ static void write_rung(struct text *text, const json_t *ladder, const char *dire
         csv_end_line(text);
 }
 
-static void write_ladder(struct text *text, const json_t *ladder)
+static void write_ladder(
+        struct text *text, const json_t *answer, const json_t *ladder, const json_t *key)
 {
         static const char *const directions[] = {"write", "read"};
 
-        text_add(text, "from,to,direction,layer,part,bytes,ops,bytes_per_second,ops_per_second,"
-                       "mean_size,amplification,counted,state\r\n");
+        if (text->size == 0)
+                text_format(text,
+                        "%sfrom,to,direction,layer,part,bytes,ops,bytes_per_second,"
+                        "ops_per_second,mean_size,amplification,counted,state\r\n",
+                        key ? "key," : "");
         for (size_t d = 0; d < sizeof(directions) / sizeof(directions[0]); d++) {
                 const json_t *side = json_object_get(ladder, directions[d]);
                 size_t i, k;
                 json_t *rung, *part;
 
                 json_array_foreach (json_object_get(side, "rungs"), i, rung) {
-                        write_rung(text, ladder, directions[d], rung, NULL);
+                        write_rung(text, answer, key, directions[d], rung, NULL);
                         json_array_foreach (json_object_get(rung, "parts"), k, part)
-                                write_rung(text, ladder, directions[d], rung, part);
+                                write_rung(text, answer, key, directions[d], rung, part);
                 }
         }
 }
@@ -153,16 +159,20 @@ static void write_ladder(struct text *text, const json_t *ladder)
 /* *ret_cursor: a new reference to the next page's, or NULL. */
 static int convert(struct text *text, const struct api_response *page, json_t **ret_cursor)
 {
-        json_t *json = json_loadb(page->body, page->body_size, 0, NULL), *list;
+        json_t *json = json_loadb(page->body, page->body_size, 0, NULL), *list, *ladder;
+        size_t i;
 
         *ret_cursor = NULL;
         if (!json)
                 return -ENOMEM;
         list = find_list(json);
-        if (list)
+        if (list && list == json_object_get(json, "ladders"))
+                json_array_foreach (list, i, ladder)
+                        write_ladder(text, json, ladder, json_object_get(ladder, "key"));
+        else if (list)
                 write_rows(text, list);
         else
-                write_ladder(text, json);
+                write_ladder(text, json, json, NULL);
         if (json_is_string(json_object_get(json, "cursor")))
                 *ret_cursor = json_incref(json_object_get(json, "cursor"));
         json_decref(json);

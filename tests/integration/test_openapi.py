@@ -245,6 +245,9 @@ def test_the_export_has_what_the_calls_have(collector):
     assert len(list(csv.DictReader(ask(collector, "/api/v1/export", params={"what": "devices", "limit": "4"}).text.splitlines()))) == 4
     rows = list(csv.DictReader(ask(collector, "/api/v1/export", params={"what": "ladder", "cluster": FSID}).text.splitlines()))
     assert {row["layer"] for row in rows} == {"filesystem", "osd", "objectstore", "storage"}
+    ladders = ask(collector, "/api/v1/ladder", params={"cluster": FSID, "by": "host"}).json()["ladders"]
+    rows = list(csv.DictReader(ask(collector, "/api/v1/export", params={"what": "ladder", "cluster": FSID, "by": "host"}).text.splitlines()))
+    assert [key for key, _ in itertools.groupby(row["key"] for row in rows)] == [ladder["key"] for ladder in ladders] and len(ladders) > 1
     assert collector.problem("GET", "/export?what=export", 400) and collector.problem("GET", "/export?what=devices&layer=osd", 400)
 
 
