@@ -9,7 +9,7 @@
 #include "collectord/csv.h"
 #include "collectord/layers.h"
 
-enum by { BY_CLUSTER, BY_CLASS, BY_HOST, BY_OSD, BY_POOL };
+enum by { BY_CLUSTER, BY_CLASS, BY_HOST, BY_OSD, BY_POOL, BY_DEVICE };
 
 struct ratio_request {
         enum layer upper, lower;
@@ -23,7 +23,7 @@ struct ratio_request {
 
 static const char *const direction_names[] = {"write", "read"};
 static const char *const measure_names[] = {"bytes", "ops"};
-static const char *const by_names[] = {"cluster", "class", "host", "osd", "pool"};
+static const char *const by_names[] = {"cluster", "class", "host", "osd", "pool", "device"};
 
 static int refuse(int r)
 {
@@ -44,6 +44,10 @@ static int check_layers(const struct ratio_request *ratio, const struct api_requ
                         "clients write to a pool and not to one %s: with by=%s, upper must be osd "
                         "or objectstore",
                         by_names[ratio->by], by_names[ratio->by]));
+        if (ratio->lower != LAYER_STORAGE && ratio->by == BY_DEVICE)
+                return refuse(api_problem(request, response, 400,
+                        "only the storage layer has devices: with by=device, lower must be "
+                        "storage"));
         if (ratio->upper != LAYER_FILESYSTEM && ratio->by == BY_POOL)
                 return refuse(api_problem(request, response, 400,
                         "only the filesystem layer has pools: with by=pool, upper must be "
@@ -70,7 +74,7 @@ static int parse(
         if (r != 0)
                 return r;
         r = api_parse_choice(
-                request, response, "by", "cluster class host osd pool", "cluster", &ret->by);
+                request, response, "by", "cluster class host osd pool device", "cluster", &ret->by);
         if (r != 0)
                 return r;
         r = check_layers(ret, request, response);
@@ -86,8 +90,8 @@ static int parse(
 /* ---- writing ---- */
 
 struct series {
-        const char *key;
-        bool lower; /* there is one: not by pool */
+        const char *key; /* by device "host/device" */
+        bool lower;      /* there is one: not by pool */
         struct ratio_input *inputs;
         struct ratio_point *points;
 };
@@ -204,12 +208,13 @@ static int write_target(struct text *text, const struct query *query, const stru
         uint32_t n = ratio->windows.n;
         CLEANUP(mem) struct ratio_input *inputs = calloc(n + 1, sizeof(*inputs));
         CLEANUP(mem) struct ratio_point *points = calloc(n + 1, sizeof(*points));
-        struct series series = {target->key, ratio->by != BY_POOL, inputs, points};
+        CLEANUP(str) char *key = api_select_key(target->host, target->key);
+        struct series series = {key, ratio->by != BY_POOL, inputs, points};
         bool none = id_is_zero(&query->topology->clusters[ratio->cluster].fsid);
         const char *fixed =
                 none ? "These hosts have no Ceph cluster: there is only a storage layer." : NULL;
 
-        if (!inputs || !points)
+        if (!inputs || !points || !key)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n; i++)
                 compute(layers, target, ratio, i, &inputs[i], &points[i]);
@@ -297,7 +302,7 @@ static int list_targets(const struct layers *layers, const struct ratio_request 
         for (size_t i = 0; list && i < n; i++) {
                 list[i].index = (uint32_t)i;
                 list[i].mean = ratio->selection.top ? mean_of(layers, &targets[i], ratio) : NAN;
-                list[i].key = api_select_key(NULL, targets[i].key);
+                list[i].key = api_select_key(targets[i].host, targets[i].key);
                 if (!list[i].key) {
                         api_select_done(list, n);
                         return -ENOMEM;
@@ -337,7 +342,8 @@ static int answer(
                 [BY_CLASS] = QUERY_BY_CLASS,
                 [BY_HOST] = QUERY_BY_HOST,
                 [BY_OSD] = QUERY_BY_OSD,
-                [BY_POOL] = QUERY_BY_POOL};
+                [BY_POOL] = QUERY_BY_POOL,
+                [BY_DEVICE] = QUERY_BY_DEVICE};
         struct layers_spec spec = {
                 .cluster = ratio->cluster,
                 .windows = ratio->windows,

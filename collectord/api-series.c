@@ -21,6 +21,7 @@ struct series_request {
         enum query_by query_by;
         struct api_selection selection;
         bool csv;
+        unsigned extremes;
         const char *entity, *host;
         struct series_definition metrics[METRICS_MAX];
         uint32_t first_slot[METRICS_MAX];
@@ -160,6 +161,9 @@ static int parse(const struct api_request *request, struct api_response *respons
         r = api_select_parse(request, response, &ret->selection);
         if (r != 0)
                 return r;
+        r = api_parse_choice(request, response, "extremes", "no yes", "no", &ret->extremes);
+        if (r != 0)
+                return r;
         return api_parse_window(request, response, "-15m", &ret->window);
 }
 
@@ -174,7 +178,8 @@ static double value_at(const struct series_request *series, const struct query_r
         for (uint32_t i = 0; i < definition->n_slots; i++)
                 sums[i] = rung_sum(result->table, target, series->first_slot[metric] + i, window);
         return series_value(definition, sums, (double)series->windows.step_us / 1e6,
-                result->table->targets[target].seen[window]);
+                result->table->targets[target].seen[window],
+                result->targets[target].compaction_bytes);
 }
 
 static enum rung_state state_at(const struct query_result *result, uint32_t target, uint32_t window,
@@ -235,6 +240,35 @@ static int list_targets(const struct series_request *series, const struct query_
         return list ? 0 : -ENOMEM;
 }
 
+/*
+ * The lowest or highest rate from row to row in a window. Of one entity and of one counter: that of
+ * a sum is not known from those of its parts.
+ */
+static double extreme_at(const struct series_request *series, const struct query_result *result,
+        uint32_t target, uint32_t metric, uint32_t window, bool highest)
+{
+        const struct series_definition *definition = &series->metrics[metric];
+        const struct rung_target *t = &result->table->targets[target];
+        size_t at = (size_t)series->first_slot[metric] * series->windows.n + window;
+
+        if (t->seen[window] != 1 || definition->n_terms != 1 ||
+                (definition->kind != SERIES_RATE && definition->kind != SERIES_FRACTION))
+                return NAN;
+        return highest ? t->high[at] : t->low[at];
+}
+
+static void write_extremes(struct text *text, const struct series_request *series,
+        const struct query_result *result, uint32_t target, uint32_t metric, const char *name)
+{
+        text_format(text, "],\"%s\":[", name);
+        for (uint32_t i = 0; i < series->windows.n; i++) {
+                if (i > 0)
+                        text_add(text, ",");
+                text_number(text,
+                        extreme_at(series, result, target, metric, i, strcmp(name, "max") == 0));
+        }
+}
+
 static void write_series(struct text *text, const struct series_request *series,
         const struct query_result *result, uint32_t target, uint32_t metric, bool lagging)
 {
@@ -253,6 +287,10 @@ static void write_series(struct text *text, const struct series_request *series,
                 if (i > 0)
                         text_add(text, ",");
                 text_number(text, value_at(series, result, target, metric, i));
+        }
+        if (series->extremes) {
+                write_extremes(text, series, result, target, metric, "min");
+                write_extremes(text, series, result, target, metric, "max");
         }
         text_add(text, "],\"state\":[");
         for (uint32_t i = 0; i < n; i++) {
@@ -278,6 +316,10 @@ static void write_rows(struct text *text, const struct series_request *series,
                 csv_string(text, definition->unit);
                 csv_time(text, api_query_window(&series->windows, i));
                 csv_number(text, value);
+                if (series->extremes) {
+                        csv_number(text, extreme_at(series, result, target, metric, i, false));
+                        csv_number(text, extreme_at(series, result, target, metric, i, true));
+                }
                 csv_string(text, rung_state_name(state_at(result, target, i, value, lagging)));
                 csv_end_line(text);
         }
@@ -347,7 +389,8 @@ static void write_head(
         char fsid[ID_TEXT_MAX];
 
         if (series->csv) {
-                text_add(text, "key,host,metric,unit,t,value,state\r\n");
+                text_format(text, "key,host,metric,unit,t,value,%sstate\r\n",
+                        series->extremes ? "min,max," : "");
                 return;
         }
         text_format(text, "{\"cluster\":\"%s\",\"layer\":\"%s\"",
@@ -369,6 +412,7 @@ static int answer(const struct query *query, const struct series_request *series
                 .n_terms = series->n_terms,
                 .entity = series->entity,
                 .host = series->host,
+                .extremes = series->extremes,
         };
         CLEANUP(query_result) struct query_result *result = NULL;
         struct text storage = {0};

@@ -84,10 +84,14 @@ static double larger(double a, double b)
         return a > b ? a : b;
 }
 
+double ladder_compaction_of(const struct facts_osd *osd)
+{
+        return osd->n_db + osd->n_wal > 0 ? LADDER_COMPACTION_DEDICATED : LADDER_COMPACTION_SHARED;
+}
+
 void ladder_store_add(struct ladder_store *store, const struct facts_osd *osd, uint32_t n)
 {
-        double compaction =
-                osd->n_db + osd->n_wal > 0 ? LADDER_COMPACTION_DEDICATED : LADDER_COMPACTION_SHARED;
+        double compaction = ladder_compaction_of(osd);
 
         if (n == 1)
                 store->rotational = 0;

@@ -110,6 +110,8 @@ double ladder_padding(const double *written);
 /* Object data as the device got it in this window, without padding. */
 double ladder_data(const double *written);
 double ladder_written_bytes(const double *written);
+/* What one compaction of the BlueFS journal writes. */
+double ladder_compaction_of(const struct facts_osd *osd);
 
 /* A pool or a device: what it moved in the window. */
 struct ladder_member {

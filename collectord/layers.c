@@ -2,7 +2,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +39,7 @@ struct layers {
         struct pass osd, devices, pools, gauges;
         struct layers_target *targets;
         size_t n_targets;
+        uint32_t *osds;            /* by device: targets of the OSDs' pass, see layers_target */
         struct expected_pool *mix; /* [pools], scratch */
 };
 
@@ -130,7 +133,8 @@ static int read_passes(struct layers *layers)
                 layers->recovered_slot = add_terms(&layers->osd, recovered_terms, 2);
                 add_terms(&layers->gauges, gauge_terms, 3);
         }
-        r = run_pass(layers, &layers->osd, SOURCE_OSD, layers->spec.by, NULL);
+        r = run_pass(layers, &layers->osd, SOURCE_OSD,
+                layers->spec.by == QUERY_BY_DEVICE ? QUERY_BY_OSD : layers->spec.by, NULL);
         if (r < 0)
                 return r;
         r = run_pass(layers, &layers->devices, SOURCE_DISKSTATS, layers->spec.by, NULL);
@@ -156,8 +160,8 @@ static struct layers_target *get_target(
         index = layers->n_targets;
         if (query_map_add(map, hash, index) < 0)
                 return NULL;
-        layers->targets[layers->n_targets++] =
-                (struct layers_target){key, TOPOLOGY_NONE, TOPOLOGY_NONE, TOPOLOGY_NONE};
+        layers->targets[layers->n_targets++] = (struct layers_target){
+                .key = key, .osd = TOPOLOGY_NONE, .devices = TOPOLOGY_NONE, .pool = TOPOLOGY_NONE};
         return &layers->targets[index];
 }
 
@@ -195,6 +199,51 @@ static int join_targets(struct layers *layers, struct query_map *map)
         return 0;
 }
 
+/* The OSDs that stand on a device, as targets of their pass. */
+static void join_device(struct layers *layers, struct query_map *map, uint32_t index, size_t *n)
+{
+        const struct topology *topology = layers->query->topology;
+        const struct query_target *of = &layers->devices.result->targets[index];
+        const struct topology_device *device = &topology->devices[of->device];
+        struct layers_target *target = &layers->targets[layers->n_targets++];
+
+        *target = (struct layers_target){.key = of->key,
+                .host = of->host,
+                .osd = TOPOLOGY_NONE,
+                .devices = index,
+                .pool = TOPOLOGY_NONE,
+                .first_osd = (uint32_t)*n};
+        for (uint32_t i = 0; i < device->n_osds; i++) {
+                const struct topology_osd *osd =
+                        &topology->osds[topology->osd_of[device->first_osd + i]];
+                char key[32];
+
+                snprintf(key, sizeof(key), "osd.%" PRIu32, osd->id);
+                if (osd->cluster != layers->spec.cluster ||
+                        query_map_find(map, query_hash(key), &layers->osds[*n]) < 0)
+                        continue;
+                target->split |= osd->n_leaves > 1;
+                target->n_osds++;
+                ++*n;
+        }
+}
+
+static int join_devices(struct layers *layers, struct query_map *map)
+{
+        size_t n = 0;
+        int r = 0;
+
+        layers->osds = calloc(layers->query->topology->n_osd_of + 1, sizeof(*layers->osds));
+        if (!layers->osds)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < count_targets(&layers->osd) && r == 0; i++)
+                r = query_map_add(map, query_hash(layers->osd.result->targets[i].key), i);
+        for (uint32_t i = 0; i < count_targets(&layers->devices) && r == 0; i++)
+                if (layers->devices.result->targets[i].device != TOPOLOGY_NONE)
+                        join_device(layers, map, i, &n);
+        return r;
+}
+
 int layers_open(const struct query *query, const struct layers_spec *spec, struct layers **ret)
 {
         CLEANUP(layers) struct layers *layers = calloc(1, sizeof(*layers));
@@ -215,7 +264,7 @@ int layers_open(const struct query *query, const struct layers_spec *spec, struc
         layers->mix = calloc(count_targets(&layers->pools) + 1, sizeof(*layers->mix));
         if (!layers->targets || !layers->mix)
                 return -ENOMEM;
-        r = join_targets(layers, &map);
+        r = spec->by == QUERY_BY_DEVICE ? join_devices(layers, &map) : join_targets(layers, &map);
         query_map_done(&map);
         if (r < 0)
                 return r;
@@ -232,6 +281,7 @@ struct layers *layers_close(struct layers *layers)
         query_result_free(layers->pools.result);
         query_result_free(layers->gauges.result);
         free(layers->targets);
+        free(layers->osds);
         free(layers->mix);
         free(layers);
         return NULL;
@@ -259,11 +309,29 @@ static void read_rung(const struct query_result *result, uint32_t target,
         double sums[SERIES_SLOTS_MAX];
 
         read_sums(result, target, slot, definition->n_slots, window, sums);
-        ret->sum = series_total(definition, sums);
+        ret->sum = series_total(definition, sums, result->targets[target].compaction_bytes);
         ret->seen = result->table->targets[target].seen[window];
         ret->reset = result->table->targets[target].reset[window];
         ret->expected = result->targets[target].expected;
         ret->shared = result->targets[target].shared;
+}
+
+/* All OSDs on a device. */
+static void read_osds(const struct layers *layers, const struct layers_target *target,
+        const struct series_definition *definition, uint32_t slot, uint32_t window,
+        struct ratio_rung *ret)
+{
+        for (uint32_t i = 0; i < target->n_osds; i++) {
+                struct ratio_rung osd = {0};
+
+                read_rung(layers->osd.result, layers->osds[target->first_osd + i], definition, slot,
+                        window, &osd);
+                ret->seen += osd.seen;
+                ret->reset += osd.reset;
+                ret->expected += osd.expected;
+                if (!isnan(osd.sum))
+                        ret->sum = isnan(ret->sum) ? osd.sum : ret->sum + osd.sum;
+        }
 }
 
 static const struct facts_cluster *facts_of(const struct layers *layers)
@@ -341,8 +409,15 @@ void layers_rung(const struct layers *layers, const struct layers_target *target
         if (index != TOPOLOGY_NONE)
                 read_rung(layer == LAYER_STORAGE ? layers->devices.result : layers->osd.result,
                         index, definition, slot, window, ret);
+        if (layer != LAYER_STORAGE)
+                read_osds(layers, target, definition, slot, window, ret);
         if (layer == LAYER_OSD && direction == RATIO_WRITE)
                 ret->erasure = erasure_took_writes(layers, window);
+}
+
+static double larger(const double moved[2])
+{
+        return isnan(moved[0]) || moved[1] > moved[0] ? moved[1] : moved[0];
 }
 
 void layers_noise(const struct layers *layers, const struct layers_target *target, uint32_t window,
@@ -356,7 +431,17 @@ void layers_noise(const struct layers *layers, const struct layers_target *targe
 
                 read_sums(
                         layers->osd.result, target->osd, layers->recovered_slot, 2, window, moved);
-                ret->recovered_bytes = isnan(moved[0]) || moved[1] > moved[0] ? moved[1] : moved[0];
+                ret->recovered_bytes = larger(moved);
+        }
+        for (uint32_t i = 0; i < target->n_osds && layers->gauges.n_terms > 0; i++) {
+                double moved[2];
+
+                read_sums(layers->osd.result, layers->osds[target->first_osd + i],
+                        layers->recovered_slot, 2, window, moved);
+                if (!isnan(larger(moved)))
+                        ret->recovered_bytes =
+                                larger(moved) +
+                                (isnan(ret->recovered_bytes) ? 0 : ret->recovered_bytes);
         }
         if (count_targets(&layers->gauges) > 0) {
                 double gauges[3];
@@ -402,6 +487,9 @@ void layers_ratio(const struct layers *layers, const struct layers_target *targe
         layers_noise(layers, target, window, &ret->noise);
         ret->expected = expected_between(upper, direction, measure,
                 layers_expected_write(layers, target, window, &ret->unknown_pool));
+        /* Which share of an OSD's bytes goes to which of its devices is not configured. */
+        if (target->split)
+                ret->expected = NAN;
 }
 
 unsigned layers_sources(unsigned layers)

@@ -17,16 +17,19 @@
 struct layers_spec {
         uint32_t cluster;
         struct rung_windows windows;
-        enum query_by by;    /* cluster, class, host, osd; pool: the filesystem layer only */
-        unsigned layers;     /* LAYERS_BIT of each that is asked for */
+        enum query_by by; /* cluster, class, host, osd, device; pool: the filesystem layer only */
+        unsigned layers;  /* LAYERS_BIT of each that is asked for */
         unsigned directions; /* 1 << enum ratio_direction */
         unsigned measures;   /* 1 << enum ratio_measure */
 };
 
-/* A target over all sources; an index is TOPOLOGY_NONE where the source has no such target. */
+/* A target over all sources; an index is TOPOLOGY_NONE where the source has no such target. By
+ * device several OSDs may stand on it, and some of them on others as well. */
 struct layers_target {
-        const char *key;
+        const char *key, *host; /* host: by device, else NULL */
         uint32_t osd, devices, pool;
+        uint32_t first_osd, n_osds; /* by device; private */
+        bool split;
 };
 
 struct layers;

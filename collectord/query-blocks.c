@@ -160,6 +160,38 @@ static int find_tears(
         return r < 0 ? r : 1;
 }
 
+/* The lowest and highest of the tier's columns; NULL where the block has none. */
+static int read_ranges(struct query_cache *cache, const struct block *block, uint32_t entity,
+        const struct rung_schema *schema, const uint64_t **low, const uint64_t **high)
+{
+        uint32_t n = block_get_header(block)->rows;
+        int r = 0;
+
+        if (n > cache->ranges_allocated) {
+                uint64_t *ranges = reallocarray(
+                        cache->ranges, (size_t)2 * RUNG_COLUMNS_MAX * n, sizeof(*ranges));
+
+                if (!ranges)
+                        return -ENOMEM;
+                cache->ranges = ranges;
+                cache->ranges_allocated = n;
+        }
+        for (uint32_t i = 0; i < 2 * schema->n_columns && r == 0; i++) {
+                const uint64_t **place = i % 2 == 0 ? &low[i / 2] : &high[i / 2];
+                uint64_t *column = cache->ranges + (size_t)i * n;
+                uint32_t index;
+
+                *place = NULL;
+                if (block_find_column(block, entity,
+                            schema->metrics[i / 2] | (i % 2 == 0 ? TIER_LOWEST : TIER_HIGHEST),
+                            &index) < 0)
+                        continue;
+                r = block_read_column(block, index, column);
+                *place = column;
+        }
+        return r;
+}
+
 static int feed_entity(struct feeder *feeder, const struct block *block, uint32_t entity)
 {
         const struct block_header *header = block_get_header(block);
@@ -169,7 +201,7 @@ static int feed_entity(struct feeder *feeder, const struct block *block, uint32_
         uint32_t member = feeder->member_of[entity];
         struct rung_cursor *cursor = NULL;
         struct query_cache *cache = feeder->members->query->cache;
-        const uint64_t *values[RUNG_COLUMNS_MAX];
+        const uint64_t *values[RUNG_COLUMNS_MAX], *low[RUNG_COLUMNS_MAX], *high[RUNG_COLUMNS_MAX];
         struct rung_rows rows = {
                 .life = {.instance = e->instance, .identity = query_hash(e->identity)},
                 .interval_us = header->interval_us,
@@ -201,6 +233,13 @@ static int feed_entity(struct feeder *feeder, const struct block *block, uint32_
                 return r;
         if (r > 0)
                 rows.torn = cache->torn;
+        if (feeder->members->spec->extremes) {
+                r = read_ranges(cache, block, entity, schema, low, high);
+                if (r < 0)
+                        return r;
+                rows.low = low;
+                rows.high = high;
+        }
         r = query_member_cursor(feeder->members, member, &cursor);
         if (r < 0)
                 return r;

@@ -287,6 +287,7 @@ static struct query_cache *cache_free(struct query_cache *cache)
         free(cache->values);
         free(cache->present);
         free(cache->torn);
+        free(cache->ranges);
         free(cache);
         return NULL;
 }

@@ -45,8 +45,10 @@ struct query_cache {
         struct query_facts *facts;
         struct block_decoder *decoder;
         /* One entity's rows. */
-        uint64_t *values;        /* [schema columns][rows] */
-        uint8_t *present, *torn; /* [rows] */
+        uint64_t *values;          /* [schema columns][rows] */
+        uint8_t *present, *torn;   /* [rows] */
+        uint64_t *ranges;          /* [2][schema columns][rows] of a tier, made when asked for */
+        uint32_t ranges_allocated; /* rows */
         uint32_t rows_allocated;
 };
 

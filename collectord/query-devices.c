@@ -54,6 +54,7 @@ static int device_target(
         struct query_members *members, const struct topology_device *device, uint32_t *ret)
 {
         const char *host = members->query->topology->hosts[device->host].facts->hostname;
+        int r;
 
         switch (members->spec->by) {
         case QUERY_BY_CLUSTER:
@@ -64,7 +65,11 @@ static int device_target(
         case QUERY_BY_OSD:
                 return split_device(members, device, ret);
         default:
-                return query_target_get(members, device->facts->name, host, ret);
+                r = query_target_get(members, device->facts->name, host, ret);
+                if (r == 0)
+                        members->result->targets[*ret].device =
+                                (uint32_t)(device - members->query->topology->devices);
+                return r;
         }
 }
 

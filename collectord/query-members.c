@@ -35,8 +35,8 @@ static int append_target(
                 free(copy);
                 return r;
         }
-        result->targets[*ret] =
-                (struct query_target){.key = copy, .host = host, .pool = TOPOLOGY_NONE};
+        result->targets[*ret] = (struct query_target){
+                .key = copy, .host = host, .pool = TOPOLOGY_NONE, .device = TOPOLOGY_NONE};
         return 0;
 }
 

@@ -1,4 +1,5 @@
 /* The OSDs and pools of a query. */
+#include "collectord/ladder.h"
 #include "collectord/query-members.h"
 
 #include <errno.h>
@@ -40,6 +41,13 @@ bool query_osd_wanted(const struct query_members *members, const struct topology
                query_entity_wanted(members, host ? host->facts->hostname : osd->facts->host, name);
 }
 
+static void add_compaction(struct query_target *target, const struct topology_osd *osd)
+{
+        double bytes = ladder_compaction_of(osd->facts);
+
+        target->compaction_bytes += (bytes - target->compaction_bytes) / ++target->n_osds;
+}
+
 int query_add_osds(struct query_members *members)
 {
         const struct topology *topology = members->query->topology;
@@ -59,6 +67,7 @@ int query_add_osds(struct query_members *members)
                 if (r < 0)
                         return r;
                 members->result->targets[target].expected += osd->facts->up;
+                add_compaction(&members->result->targets[target], osd);
         }
         return 0;
 }

@@ -226,10 +226,11 @@ int query_run(const struct query *query, const struct query_spec *spec, struct q
         if (r < 0)
                 return r;
         result->table->detailed = spec->detailed;
+        result->table->extremes = spec->extremes;
         r = query_members_init(members, query, spec, result);
         if (r < 0)
                 return r;
-        r = spec->exact || spec->no_totals ? 1 : run_totals(query, spec, result);
+        r = spec->exact || spec->no_totals || spec->extremes ? 1 : run_totals(query, spec, result);
         if (r > 0)
                 r = run_exact(members, result);
         if (r < 0)

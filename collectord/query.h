@@ -68,6 +68,7 @@ struct query_spec {
         bool no_totals;   /* from blocks alone */
         bool exact;       /* from blocks as they came: neither totals nor tiers */
         bool detailed;    /* with a detailed table; of blocks only */
+        bool extremes;    /* with a table of extremes; of blocks only */
 };
 
 struct query_target {
@@ -76,6 +77,10 @@ struct query_target {
         uint32_t expected; /* entities that should answer */
         bool shared;       /* a device of several OSDs was left out, it cannot be split */
         uint32_t pool;     /* by pool: the id, else TOPOLOGY_NONE */
+        uint32_t device;   /* by device: the index in the topology, else TOPOLOGY_NONE */
+        uint32_t n_osds;
+        double compaction_bytes; /* that a compaction of the BlueFS journal writes, a mean of its
+                                    OSDs; 0 unknown */
 };
 
 struct query_result {

@@ -11,7 +11,7 @@
 
 #define PAGE "limit cursor"
 #define WINDOW "cluster from to step"
-#define CURVE "layer metric entity host by top"
+#define CURVE "layer metric entity host by top extremes"
 
 static const struct route routes[] = {
         {"POST", "/api/v1/blocks", "", AGENTS, ROUTE_PUT_BLOCKS, NULL},

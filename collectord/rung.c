@@ -8,6 +8,7 @@
 
 #define HOLE_INTERVALS 3u      /* one or two missed rows are no hole */
 #define HOLE_SLACK_US 1000000u /* nor is a short interval's late row */
+#define TIER_UNIT 1e-3         /* of a tier's lowest and highest rate, see tier.h */
 
 enum pair_kind { PAIR_OK, PAIR_RESET, PAIR_UNKNOWN };
 
@@ -79,6 +80,8 @@ struct rung_table *rung_table_free(struct rung_table *table)
                 free(table->targets[i].seen);
                 free(table->targets[i].marks);
                 free(table->targets[i].given);
+                free(table->targets[i].low);
+                free(table->targets[i].high);
         }
         free(table->targets);
         free(table);
@@ -95,14 +98,29 @@ static int add_details(struct rung_table *table, uint32_t index)
         return target->marks && target->given ? 0 : -ENOMEM;
 }
 
+static int add_extremes(struct rung_table *table, uint32_t index)
+{
+        struct rung_target *target = &table->targets[index];
+        size_t n = (size_t)table->windows.n * table->n_slots;
+
+        target->low = malloc((n + 1) * sizeof(*target->low));
+        target->high = malloc((n + 1) * sizeof(*target->high));
+        if (!target->low || !target->high)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                target->low[i] = target->high[i] = NAN;
+        return 0;
+}
+
 int rung_table_add_target(struct rung_table *table, uint32_t *ret)
 {
         size_t windows = table->windows.n, values = windows * table->n_slots;
         CLEANUP(mem) double *sums = NULL;
         struct rung_target *targets;
         uint32_t *seen;
+        int r;
 
-        if ((table->n_targets + (size_t)1) * values > RUNG_VALUES_MAX)
+        if ((table->n_targets + (size_t)1) * values * (table->extremes ? 3u : 1u) > RUNG_VALUES_MAX)
                 return -E2BIG;
         if (table->n_targets == table->targets_allocated) {
                 size_t n = table->targets_allocated ? table->targets_allocated * 2 : 8;
@@ -127,7 +145,8 @@ int rung_table_add_target(struct rung_table *table, uint32_t *ret)
                 .seen = seen,
                 .reset = seen + windows,
         };
-        return table->detailed ? add_details(table, *ret) : 0;
+        r = table->detailed ? add_details(table, *ret) : 0;
+        return r == 0 && table->extremes ? add_extremes(table, *ret) : r;
 }
 
 double rung_sum(const struct rung_table *table, uint32_t target, uint32_t slot, uint32_t window)
@@ -157,6 +176,7 @@ int rung_schema_init(const struct rung_term *terms, uint32_t n_terms, struct run
                         schema.n_columns++;
                 }
                 schema.term_column[i] = column;
+                schema.slot_terms[terms[i].slot]++;
                 schema.slot_gauge[terms[i].slot] = metric->kind == METRIC_GAUGE;
                 if (terms[i].slot >= schema.n_slots)
                         schema.n_slots = terms[i].slot + 1u;
@@ -347,6 +367,58 @@ static void measure_pair(const struct rung_cursor *cursor, const struct rung_row
         }
 }
 
+/* What is known of a column between the rows of the pair. A tier's row that does not know (the
+ * first of a block) has its mean, which is between the two. */
+static bool range_of(const struct rung_cursor *cursor, const struct rung_rows *rows, uint32_t row,
+        uint32_t column, const struct pair *pair, double *ret_low, double *ret_high)
+{
+        enum rung_kind kind = cursor->schema->kinds[column];
+        double seconds = (double)(pair->end_us - pair->begin_us) / 1e6;
+
+        if (!rows->values[column])
+                return false;
+        if (rows->low && rows->low[column] && rows->high[column] &&
+                rows->low[column][row] <= rows->high[column][row]) {
+                double unit = kind == RUNG_GAUGE ? 1 : TIER_UNIT;
+
+                *ret_low = (double)rows->low[column][row] * unit;
+                *ret_high = (double)rows->high[column][row] * unit;
+                return true;
+        }
+        if (pair->kind != PAIR_OK || pair->hole || !cursor->have[column])
+                return false;
+        *ret_low = *ret_high = kind == RUNG_GAUGE ? (double)rows->values[column][row]
+                                                  : increase(kind, cursor->last[column],
+                                                            rows->values[column][row], seconds) /
+                                                            seconds;
+        return true;
+}
+
+/* Rows at a window's edge are read a little after it: a pair is where most of it is. */
+static void take_extremes(const struct rung_cursor *cursor, struct rung_table *table,
+        struct rung_target *target, const struct rung_rows *rows, uint32_t row,
+        const struct pair *pair)
+{
+        const struct rung_schema *schema = cursor->schema;
+        const struct rung_windows *windows = &table->windows;
+        int64_t middle_us = pair->begin_us + (pair->end_us - pair->begin_us) / 2;
+        int64_t window = (middle_us - windows->from_us) / (int64_t)windows->step_us;
+
+        if (middle_us < windows->from_us || window >= (int64_t)windows->n)
+                return;
+        for (uint32_t i = 0; i < schema->n_terms; i++) {
+                const struct rung_term *term = &schema->terms[i];
+                size_t at = (size_t)term->slot * windows->n + (size_t)window;
+                double low, high;
+
+                if (schema->slot_terms[term->slot] != 1 ||
+                        !range_of(cursor, rows, row, schema->term_column[i], pair, &low, &high))
+                        continue;
+                target->low[at] = fmin(target->low[at], low * term->scale);
+                target->high[at] = fmax(target->high[at], high * term->scale);
+        }
+}
+
 static void take_row(struct rung_cursor *cursor, struct rung_table *table, uint32_t target,
         const struct rung_rows *rows, uint32_t row, bool new_life)
 {
@@ -365,6 +437,8 @@ static void take_row(struct rung_cursor *cursor, struct rung_table *table, uint3
         else
                 measure_pair(cursor, rows, row, &pair);
         spread_pair(cursor, table, target, &pair);
+        if (table->extremes)
+                take_extremes(cursor, table, &table->targets[target], rows, row, &pair);
 }
 
 static bool life_equal(const struct rung_life *a, const struct rung_life *b)

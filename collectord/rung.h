@@ -65,6 +65,7 @@ struct rung_table {
         struct rung_windows windows;
         uint32_t n_slots;
         bool detailed; /* set before targets are added */
+        bool extremes; /* this, too */
         uint32_t n_targets, targets_allocated;
         struct rung_target {
                 double *sums;    /* [slot][window]; NaN when no entity gave the slot a number */
@@ -76,6 +77,9 @@ struct rung_table {
                  * it. */
                 uint64_t *marks; /* [window] */
                 uint32_t *given; /* [slot][window] */
+                /* With extremes, of slots of one term: the lowest and the highest rate from row to
+                 * row (of a gauge: value) of any of the entities; NaN unknown. */
+                double *low, *high; /* [slot][window] */
         } * targets;
 };
 
@@ -97,6 +101,7 @@ struct rung_schema {
                 RUNG_GAUGE,
         } kinds[RUNG_COLUMNS_MAX];
         uint16_t term_column[RUNG_COLUMNS_MAX];
+        uint16_t slot_terms[RUNG_SLOTS_MAX];
         bool slot_gauge[RUNG_SLOTS_MAX];
 };
 /* @terms stays the caller's and must outlive @ret. -EINVAL: too many, or not a metric. */
@@ -119,6 +124,8 @@ struct rung_rows {
                                     however near they are */
         const uint64_t *const
                 *values; /* [schema columns][n]; NULL for a column that is not there */
+        /* Of a tier, as in tier.h: the lowest and highest since the row before; or NULL. */
+        const uint64_t *const *low, *const *high; /* [schema columns][n] */
 };
 
 /* How far one entity has come. */

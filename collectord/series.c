@@ -22,6 +22,9 @@
                 .need = RUNG_NEED_OPTIONAL                                                         \
         }
 
+#define SLOT_COMPACTIONS LADDER_WRITTEN_MAX_
+_Static_assert(SLOT_COMPACTIONS < SERIES_SLOTS_MAX, "a slot is left");
+
 /* clang-format off */
 static const struct series_definition definitions[] = {
         {SOURCE_CEPH, LAYER_FILESYSTEM, "read_bytes", "bytes/s", SERIES_RATE, .terms = {TERM(POOL_READ_BYTES, 0, 1)}},
@@ -52,7 +55,8 @@ static const struct series_definition definitions[] = {
                 .terms = {TERM(BLUESTORE_WRITE_BIG_BYTES, LADDER_BIG, 1), TERM(BLUESTORE_WRITE_SMALL_BYTES, LADDER_SMALL, 1),
                         OPTIONAL(BLUESTORE_WRITE_SMALL, LADDER_SMALL_OPS, 1), OPTIONAL(BLUESTORE_PAD_BYTES, LADDER_PAD, 1),
                         OPTIONAL(BLUESTORE_DEFERRED_BYTES, LADDER_ISSUED, 1), OPTIONAL(BLUESTORE_DEFERRED_SUBMITTED_BYTES, LADDER_SUBMITTED, 1),
-                        TERM(BLUEFS_WAL_BYTES, LADDER_WAL, 1), TERM(BLUEFS_SST_BYTES, LADDER_SST, 1), TERM(BLUEFS_LOG_BYTES, LADDER_LOG, 1)}},
+                        TERM(BLUEFS_WAL_BYTES, LADDER_WAL, 1), TERM(BLUEFS_SST_BYTES, LADDER_SST, 1), TERM(BLUEFS_LOG_BYTES, LADDER_LOG, 1),
+                        OPTIONAL(BLUEFS_LOG_COMPACTIONS, SLOT_COMPACTIONS, 1)}},
         {SOURCE_OSD, LAYER_OBJECTSTORE, "read_ops", "operations/s", SERIES_RATE, .terms = {TERM(BLUESTORE_READ_COUNT, 0, 1)}},
         {SOURCE_OSD, LAYER_OBJECTSTORE, "write_ops", "operations/s", SERIES_RATE,
                 .terms = {TERM(BLUESTORE_WRITE_BIG, 0, 1), TERM(BLUESTORE_WRITE_SMALL, 0, 1)}},
@@ -157,13 +161,20 @@ int series_find(enum layer layer, const char *name, struct series_definition *re
         return 0;
 }
 
-double series_total(const struct series_definition *definition, const double *sums)
+double series_total(
+        const struct series_definition *definition, const double *sums, double compaction_bytes)
 {
-        return definition->kind == SERIES_OBJECTSTORE ? ladder_written_bytes(sums) : sums[0];
+        double compactions;
+
+        if (definition->kind != SERIES_OBJECTSTORE)
+                return sums[0];
+        compactions = sums[SLOT_COMPACTIONS];
+        return ladder_written_bytes(sums) +
+               (isnan(compactions) ? 0 : compactions * compaction_bytes);
 }
 
 double series_value(const struct series_definition *definition, const double *sums, double seconds,
-        uint32_t seen)
+        uint32_t seen, double compaction_bytes)
 {
         switch (definition->kind) {
         case SERIES_QUOTIENT:
@@ -174,5 +185,5 @@ double series_value(const struct series_definition *definition, const double *su
         case SERIES_OBJECTSTORE:
                 break;
         }
-        return series_total(definition, sums) / seconds;
+        return series_total(definition, sums, compaction_bytes) / seconds;
 }

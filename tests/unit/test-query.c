@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "collectord/api.h"
+#include "collectord/ladder.h"
 #include "collectord/layer-metrics.h"
 #include "collectord/query.h"
 #include "collectord/store.h"
@@ -605,6 +606,109 @@ static void a_device_of_two_osds_is_counted_once_and_not_split(void **state)
         json_decref(answer);
         answer = ask(world, api_ratio, FROM_TO "&step=10s&upper=osd&by=host");
         assert_close(number(one_series(answer, "node1"), "lower", 0), 1.25 * MIB);
+        json_decref(answer);
+        /* One of the two OSDs has an agent's samples: the other one is missing. */
+        answer = ask(world, api_ratio, FROM_TO "&step=10s&upper=osd&by=device");
+        series = one_series(answer, "node1/sda");
+        assert_close(number(series, "lower", 0), 1.25 * MIB);
+        assert_close(number(series, "upper", 0), MIB);
+        assert_string_equal(word(series, "state", 0), "partial");
+        json_decref(answer);
+}
+
+static void a_device_has_the_ratio_of_what_stands_on_it(void **state)
+{
+        struct world *world = *state;
+        json_t *answer, *series;
+
+        make_usual(world);
+        answer = ask(world, api_ratio, FROM_TO "&step=10s&upper=osd&by=device");
+        assert_int_equal(json_array_size(json_object_get(answer, "series")), 2);
+        series = one_series(answer, "node2/sda");
+        assert_string_equal(word(series, "state", 0), "ok");
+        assert_close(number(series, "upper", 0), MIB);
+        assert_close(number(series, "amplification", 0), 1.25);
+        assert_close(number(series, "expected", 0), 1);
+        json_decref(answer);
+        answer = ask(
+                world, api_ratio, FROM_TO "&step=10s&upper=osd&by=device&limit=1&cursor=node1/sda");
+        assert_non_null(one_series(answer, "node2/sda"));
+        json_decref(answer);
+        assert_int_equal(refused(world, api_ratio, FROM_TO "&by=device", "by=device"), 400);
+        assert_int_equal(refused(world, api_ratio, FROM_TO "&upper=osd&lower=objectstore&by=device",
+                                 "storage"),
+                400);
+}
+
+/* Which share of the OSD's bytes is meant for which of its devices, nobody configures. */
+static void a_device_beside_another_of_its_osd_has_no_expected_value(void **state)
+{
+        struct world *world = *state;
+        struct stream disks = disk_stream(HOST_1, 512), osds = osd_stream(HOST_1, "osd.0");
+        json_t *answer;
+
+        put_facts(world, HOST_1,
+                "{\"host_id\":\"" HOST_1 "\",\"hostname\":\"node1\"," DISKS
+                ",\"clusters\":[{\"fsid\":\"" FSID "\",\"name\":\"ceph\",\"mgr_stats_period\":5,"
+                "\"osds\":[{\"id\":0,\"host\":\"node1\",\"up\":true,\"block\":[\"sda\"],"
+                "\"db\":[\"sdb\"]}],\"pools\":[]}]}");
+        write_rows(world, &disks, -5, 100);
+        write_rows(world, &osds, -5, 100);
+        answer = ask(world, api_ratio, FROM_TO "&step=10s&upper=osd&by=device");
+        assert_close(number(one_series(answer, "node1/sda"), "amplification", 0), 1.25);
+        assert_true(isnan(number(one_series(answer, "node1/sda"), "expected", 0)));
+        assert_close(number(one_series(answer, "node1/sdb"), "lower", 0), 512000000);
+        json_decref(answer);
+}
+
+static void what_the_store_wrote_has_the_compactions_of_its_journal_in_it(void **state)
+{
+        struct world *world = *state;
+        struct stream osds = osd_stream(HOST_1, "osd.0");
+        const double compaction = LADDER_COMPACTION_SHARED;
+        json_t *answer;
+
+        add_column(&osds, METRIC_BLUEFS_LOG_COMPACTIONS, 0, 2);
+        put_two_hosts(world);
+        write_disks(world, 512, 100);
+        write_rows(world, &osds, -5, 100);
+        write_pools(world, 100);
+        answer = ask(world, api_series,
+                "layer=objectstore&metric=write_bytes&by=osd&" FROM_TO "&step=10s");
+        assert_close(number(one_series(answer, "osd.0"), "value", 0), 1.25 * MIB + 2 * compaction);
+        json_decref(answer);
+        answer = ask(world, api_ratio, FROM_TO "&step=10s&upper=osd&lower=objectstore&by=osd");
+        assert_close(number(one_series(answer, "osd.0"), "lower", 0), 1.25 * MIB + 2 * compaction);
+        json_decref(answer);
+}
+
+static void extremes_are_of_one_counter_of_one_entity(void **state)
+{
+        struct world *world = *state;
+        struct stream slow = disk_stream(HOST_1, 0), fast = disk_stream(HOST_1, 0);
+        json_t *answer, *series;
+
+        /* From second 45 on twice as fast. */
+        for (uint32_t i = 0; i < fast.n_columns; i++) {
+                fast.begin[i] = slow.begin[i] - slow.rate[i] * 45;
+                fast.rate[i] = 2 * slow.rate[i];
+        }
+        put_two_hosts(world);
+        write_rows(world, &slow, -5, 45);
+        write_rows(world, &fast, 46, 100);
+        answer = ask(world, api_series,
+                "layer=storage&metric=write_bytes,write_size&entity=node1/sda&extremes=yes&" FROM_TO
+                "&step=10s");
+        series = json_array_get(json_object_get(answer, "series"), 0);
+        assert_close(number(series, "min", 3), MIB);
+        assert_close(number(series, "max", 3), MIB);
+        assert_close(number(series, "value", 4), 1.5 * MIB);
+        assert_close(number(series, "min", 4), MIB);
+        assert_close(number(series, "max", 4), 2 * MIB);
+        assert_close(number(series, "min", 5), 2 * MIB);
+        /* Not of a mean size. */
+        series = json_array_get(json_object_get(answer, "series"), 1);
+        assert_true(isnan(number(series, "min", 4)));
         json_decref(answer);
 }
 
@@ -1213,6 +1317,10 @@ int main(void)
                 TEST(recovery_contaminates_with_how_many_bytes),
                 TEST(groups_have_a_series_each),
                 TEST(a_device_of_two_osds_is_counted_once_and_not_split),
+                TEST(a_device_has_the_ratio_of_what_stands_on_it),
+                TEST(a_device_beside_another_of_its_osd_has_no_expected_value),
+                TEST(what_the_store_wrote_has_the_compactions_of_its_journal_in_it),
+                TEST(extremes_are_of_one_counter_of_one_entity),
                 TEST(an_osd_0_of_another_cluster_is_not_ours),
                 TEST(a_pool_that_was_deleted_keeps_its_bytes_and_nobody_knows_its_copies),
                 TEST(a_pool_that_is_gone_since_keeps_what_was_expected_of_it),

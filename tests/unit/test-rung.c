@@ -104,6 +104,48 @@ static void interpolates_between_the_rows_around_an_edge(void **state)
         bench_done(&bench);
 }
 
+static void the_extremes_of_a_tiers_rows_are_taken_and_their_mean_where_they_are_not_known(
+        void **state)
+{
+        /* Minutes, each read a little late. The second one knows no range, the fourth is torn. */
+        static const int64_t times[] = {
+                100, 60 * SECOND + 100, 120 * SECOND + 100, 180 * SECOND + 100, 240 * SECOND + 100};
+        static const uint64_t values[] = {0, 600, 1800, 2400, 3000};
+        static const uint64_t low[] = {1, 5000, 1, 2000, 1}, high[] = {0, 15000, 0, 30000, 0};
+        static const uint8_t torn[] = {0, 0, 0, 0, 1};
+        const uint64_t *columns[] = {values}, *lows[] = {low}, *highs[] = {high};
+        struct rung_rows rows = {.life = {.instance = 1},
+                .interval_us = 60 * SECOND,
+                .n = 5,
+                .times_us = times,
+                .torn = torn,
+                .values = columns,
+                .low = lows,
+                .high = highs};
+        const struct rung_windows windows = {0, 60 * SECOND, 4};
+        struct rung_table *table;
+        struct rung_schema schema;
+        struct rung_cursor *cursor;
+        uint32_t target;
+        (void)state;
+
+        assert_int_equal(rung_schema_init(sectors, 1, &schema), 0);
+        assert_int_equal(rung_table_new(&windows, schema.n_slots, &table), 0);
+        table->extremes = true;
+        assert_int_equal(rung_table_add_target(table, &target), 0);
+        assert_int_equal(rung_cursor_new(&schema, &cursor), 0);
+        rung_feed(cursor, table, target, &rows);
+        rung_finish(cursor, table, target);
+        assert_close(table->targets[target].low[0], 5.0 * 512);
+        assert_close(table->targets[target].high[0], 15.0 * 512);
+        assert_close(table->targets[target].low[1], 20.0 * 512);
+        assert_close(table->targets[target].high[1], 20.0 * 512);
+        assert_close(table->targets[target].high[2], 30.0 * 512);
+        assert_true(isnan(table->targets[target].low[3]));
+        rung_cursor_free(cursor);
+        rung_table_free(table);
+}
+
 static void uses_the_clock_of_the_read_and_not_whole_seconds(void **state)
 {
         /* 1.25 s really passed between the reads: 1000 sectors are 800 a second. */
@@ -652,6 +694,8 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(interpolates_between_the_rows_around_an_edge),
+                cmocka_unit_test(
+                        the_extremes_of_a_tiers_rows_are_taken_and_their_mean_where_they_are_not_known),
                 cmocka_unit_test(uses_the_clock_of_the_read_and_not_whole_seconds),
                 cmocka_unit_test(leaves_out_windows_without_rows_on_both_sides),
                 cmocka_unit_test(a_32_bit_counter_wraps_within_a_life),
