@@ -114,9 +114,11 @@ static void write_details(
         char detail[RATIO_DETAIL_MAX];
 
         text_add(text, ",\"state\":[");
-        for (uint32_t i = 0; i < n; i++)
-                text_format(text, "%s\"%s\"", i > 0 ? "," : "",
-                        rung_state_name(series->points[i].state));
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(text, i > 0 ? ",\"" : "\"");
+                text_add(text, rung_state_name(series->points[i].state));
+                text_add(text, "\"");
+        }
         text_add(text, "],\"detail\":[");
         for (uint32_t i = 0; i < n; i++) {
                 bool some = ratio_detail(

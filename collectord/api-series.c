@@ -296,8 +296,9 @@ static void write_series(struct text *text, const struct series_request *series,
         for (uint32_t i = 0; i < n; i++) {
                 double value = value_at(series, result, target, metric, i);
 
-                text_format(text, "%s\"%s\"", i > 0 ? "," : "",
-                        rung_state_name(state_at(result, target, i, value, lagging)));
+                text_add(text, i > 0 ? ",\"" : "\"");
+                text_add(text, rung_state_name(state_at(result, target, i, value, lagging)));
+                text_add(text, "\"");
         }
         text_add(text, "]}");
 }

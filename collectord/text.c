@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define NUMBER_MAX 32u
+#define SIGNIFICANT 10u
 #define FORMAT_MAX 512u
 
 void text_done(struct text *text)
@@ -71,41 +72,85 @@ void text_format(struct text *text, const char *format, ...)
                 text->size += (size_t)n;
 }
 
+/* The digits of @number before @end; returns the first. */
+static char *write_digits(char *end, uint64_t number)
+{
+        do
+                *--end = (char)('0' + number % 10);
+        while ((number /= 10) > 0);
+        return end;
+}
+
+/*
+ * As "%.10g" does, for what curves are mostly made of, in a tenth of its time. The last digit may
+ * be another one where the eleventh and all behind are 5 and zeros. 0: not such a number.
+ */
+static size_t write_fraction(char *to, double value)
+{
+        static const double powers[] = {
+                1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
+        unsigned whole = 1, decimals;
+        uint64_t digits;
+        char *p = to;
+
+        if (!(value >= 0.1 && value < 1e9))
+                return 0;
+        while (value >= powers[whole])
+                whole++;
+        decimals = SIGNIFICANT - (value < 1 ? 0 : whole);
+        digits = (uint64_t)(value * powers[decimals] + 0.5);
+        for (; decimals > 0 && digits % 10 == 0; decimals--)
+                digits /= 10;
+        for (char *end = to + NUMBER_MAX, *from = write_digits(end, digits); from < end; from++) {
+                /* Of 0.012 there are two digits: what is before them is made here. */
+                if (p == to && (unsigned)(end - from) <= decimals) {
+                        *p++ = '0';
+                        *p++ = '.';
+                        for (unsigned i = (unsigned)(end - from); i < decimals; i++)
+                                *p++ = '0';
+                } else if ((unsigned)(end - from) == decimals)
+                        *p++ = '.';
+                *p++ = *from;
+        }
+        return (size_t)(p - to);
+}
+
 void text_number(struct text *text, double value)
 {
-        char number[NUMBER_MAX];
+        char number[2 * NUMBER_MAX], *end = number + NUMBER_MAX;
+        size_t n;
 
         if (!isfinite(value)) {
                 append(text, "null", 4);
                 return;
         }
-        /* Most numbers are whole: ten times faster than %g. */
         if (value >= 0 && value < 1e15 && value == (double)(uint64_t)value) {
-                char *end = number + sizeof(number), *p = end;
-                uint64_t whole = (uint64_t)value;
+                char *p = write_digits(end, (uint64_t)value);
 
-                do
-                        *--p = (char)('0' + whole % 10);
-                while ((whole /= 10) > 0);
                 append(text, p, (size_t)(end - p));
                 return;
         }
-        append(text, number, (size_t)snprintf(number, sizeof(number), "%.10g", value));
+        n = write_fraction(number, value);
+        if (n == 0)
+                n = (size_t)snprintf(number, sizeof(number), "%.10g", value);
+        append(text, number, n);
 }
 
 void text_time(struct text *text, int64_t time_us)
 {
-        char number[NUMBER_MAX];
+        char number[NUMBER_MAX], *end = number + sizeof(number), *p;
         int n;
 
-        if (time_us % 1000000 == 0)
-                n = snprintf(number, sizeof(number), "%" PRId64, time_us / 1000000);
-        else {
-                n = snprintf(number, sizeof(number), "%" PRId64 ".%06" PRId64, time_us / 1000000,
-                        time_us % 1000000);
-                while (number[n - 1] == '0')
-                        n--;
+        if (time_us >= 0 && time_us % 1000000 == 0) {
+                p = write_digits(end, (uint64_t)time_us / 1000000);
+                append(text, p, (size_t)(end - p));
+                return;
         }
+        n = snprintf(number, sizeof(number), "%" PRId64 ".%06" PRId64, time_us / 1000000,
+                time_us % 1000000);
+        while (number[n - 1] == '0')
+                n--;
+        n -= number[n - 1] == '.';
         append(text, number, (size_t)n);
 }
 

@@ -1,5 +1,6 @@
 /* The API's parsers and its route table, and that docs/openapi.json says the same as the table. */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include "collectord/api.h"
 #include "collectord/openapi.h"
 #include "collectord/route.h"
+#include "collectord/text.h"
 
 #define NOW (INT64_C(1796027577) * 1000000 + 500000)
 #define SECOND INT64_C(1000000)
@@ -200,6 +202,67 @@ static void refuses_wrong_choices_numbers_and_ids(void **state)
         expect_words(&response, 400, "limit must be a whole number from 1 to 1000, but is '1001'");
         assert_int_equal(api_parse_id(&request, &response, "cluster", &id, NULL), 1);
         expect_words(&response, 400, "cluster must be a UUID, but is '7d6f'");
+}
+
+static void expect_number(double value, const char *expected)
+{
+        struct text text = {0};
+
+        text_number(&text, value);
+        assert_string_equal(text.data, expected);
+        text_done(&text);
+}
+
+/* Ten significant digits, as printf has them, but for what lies half-way between two. */
+static void writes_numbers_with_ten_digits(void **state)
+{
+        static const double list[] = {0, 1, 10, 0.1, 0.5, 0.12, 0.0123, 1e-7, 2.5, 12.5, 100.25,
+                1.05, 9.99999999999, 0.99999999999, 99999.99999999, 123456789.25, 1234567890.5,
+                1e9 + 0.25, 1e15, 3e20, -0.5, -7, 1.0 / 3, 2e9 / 3, 0.1234567891234, 1048576.000001,
+                1e-300};
+        uint64_t seed = 42;
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+                char expected[40];
+
+                snprintf(expected, sizeof(expected), "%.10g", list[i]);
+                if (list[i] == 1e15 || list[i] == 123456789.25)
+                        continue;
+                expect_number(list[i], expected);
+        }
+        expect_number(NAN, "null");
+        expect_number(123456789012345, "123456789012345");
+        for (unsigned i = 0; i < 200000; i++) {
+                struct text text = {0};
+                double value, read;
+
+                seed = seed * 6364136223846793005u + 1442695040888963407u;
+                value = ldexp((double)(seed >> 11), -(int)(20 + i % 60));
+                text_number(&text, value);
+                read = strtod(text.data, NULL);
+                if (fabs(read - value) > 5.0001e-10 * value || text.size > 17)
+                        fail_msg("%.17g is %s", value, text.data);
+                text_done(&text);
+        }
+}
+
+static void writes_times_without_zeros_behind(void **state)
+{
+        static const struct {
+                int64_t time_us;
+                const char *text;
+        } list[] = {{0, "0"}, {1796027520000000, "1796027520"}, {1796027520500000, "1796027520.5"},
+                {1, "0.000001"}, {-5000000, "-5"}};
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+                struct text text = {0};
+
+                text_time(&text, list[i].time_us);
+                assert_string_equal(text.data, list[i].text);
+                text_done(&text);
+        }
 }
 
 static void finds_routes_and_says_what_a_path_allows(void **state)
@@ -413,6 +476,8 @@ int main(void)
                 cmocka_unit_test(refuses_absurd_windows_and_names_the_parameter),
                 cmocka_unit_test(reads_choices_numbers_ids_and_pages),
                 cmocka_unit_test(refuses_wrong_choices_numbers_and_ids),
+                cmocka_unit_test(writes_numbers_with_ten_digits),
+                cmocka_unit_test(writes_times_without_zeros_behind),
                 cmocka_unit_test(finds_routes_and_says_what_a_path_allows),
                 cmocka_unit_test(checks_roles_and_names_of_parameters),
                 cmocka_unit_test(describes_every_route_and_its_parameters_in_openapi),
