@@ -183,20 +183,28 @@ static int compare_names(const void *a, const void *b)
         return (x->device > y->device) - (x->device < y->device);
 }
 
+static void add_name(struct query_facts *facts, const char *host, const char *name, uint32_t device)
+{
+        uint64_t hash = query_hash_more(query_hash_more(query_hash(host), "/"), name);
+
+        facts->names[facts->n_names++] = (struct query_name){query_hash(name), device};
+        facts->names[facts->n_names++] = (struct query_name){hash, device};
+}
+
 static int index_names(struct query_facts *facts)
 {
         const struct topology *topology = facts->topology;
 
-        facts->names = calloc(2 * topology->n_devices + 1, sizeof(*facts->names));
+        facts->names = calloc(4 * topology->n_devices + 1, sizeof(*facts->names));
         if (!facts->names)
                 return -ENOMEM;
         for (uint32_t i = 0; i < topology->n_devices; i++) {
-                const struct facts_device *device = topology->devices[i].facts;
+                const struct topology_device *device = &topology->devices[i];
+                const char *host = topology->hosts[device->host].facts->hostname;
 
-                facts->names[facts->n_names++] = (struct query_name){query_hash(device->name), i};
-                if (*device->alias && strcmp(device->alias, device->name) != 0)
-                        facts->names[facts->n_names++] =
-                                (struct query_name){query_hash(device->alias), i};
+                add_name(facts, host, device->facts->name, i);
+                if (*device->facts->alias && strcmp(device->facts->alias, device->facts->name) != 0)
+                        add_name(facts, host, device->facts->alias, i);
         }
         qsort(facts->names, facts->n_names, sizeof(*facts->names), compare_names);
         return 0;

@@ -31,10 +31,11 @@ struct query_facts {
         struct query_name {
                 uint64_t hash;
                 uint32_t device;
-        } * names; /* of all devices, and their aliases; ascending by hash, then device */
+        } * names; /* of all devices and their aliases, with their host and without; ascending by
+                      hash, then device */
         size_t n_names;
 };
-/* The devices whose name or alias has the hash of @name. */
+/* The devices whose name, alias, host/name or host/alias has the hash of @name. */
 const struct query_name *query_facts_find_name(
         const struct query_facts *facts, const char *name, size_t *ret_count);
 struct query_facts *query_facts_unref(struct query_facts *facts);

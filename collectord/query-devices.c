@@ -120,25 +120,17 @@ static int add_device(struct query_members *members, uint32_t index, bool *host_
         return 0;
 }
 
-/* "name" and "host/name"; names may have slashes themselves. */
 static int add_named_devices(struct query_members *members, bool *host_in)
 {
+        const struct query_name *list;
+        size_t n;
         int r = 0;
 
-        for (const char *name = members->spec->entity; name && r == 0;) {
-                const struct query_name *list;
-                size_t n;
-
-                list = query_facts_find_name(members->query->facts, name, &n);
-                for (size_t i = 0; i < n && r == 0; i++) {
-                        r = query_member_find(members, list[i].device, &(uint32_t){0});
-                        if (r == -ENOENT)
-                                r = add_device(members, list[i].device, host_in);
-                }
-                name = strchr(name, '/');
-                if (name)
-                        name++;
-        }
+        list = query_facts_find_name(members->query->facts, members->spec->entity, &n);
+        for (size_t i = 0; i < n && r == 0; i++)
+                /* Its alias may be "host/name", too. */
+                if (i == 0 || list[i].device != list[i - 1].device)
+                        r = add_device(members, list[i].device, host_in);
         return r;
 }
 

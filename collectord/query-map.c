@@ -6,8 +6,11 @@
 
 uint64_t query_hash(const char *text)
 {
-        uint64_t hash = 14695981039346656037u;
+        return query_hash_more(14695981039346656037u, text);
+}
 
+uint64_t query_hash_more(uint64_t hash, const char *text)
+{
         for (; *text; text++)
                 hash = (hash ^ (uint8_t)*text) * 1099511628211u;
         return hash;

@@ -17,5 +17,7 @@ int query_map_add(struct query_map *map, uint64_t key, uint32_t value);
 void query_map_done(struct query_map *map);
 /* FNV-1a, 64 bits: two of a million names meet with a probability of 3e-8. */
 uint64_t query_hash(const char *text);
+/* Of the text whose hash is @hash with @text behind it. */
+uint64_t query_hash_more(uint64_t hash, const char *text);
 /* A number whose every bit hangs on every bit of @value. */
 uint64_t query_spread(uint64_t value);
