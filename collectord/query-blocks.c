@@ -141,8 +141,8 @@ static int map_block(struct feeder *feeder, const struct block *block)
  * 1: the block is of a tier, whose rows are as far from each other as a hole is wide: a row knows
  * no rates where something is missing before it. The first row of a block never knows them.
  */
-static int find_tears(
-        struct query_cache *cache, const struct block *block, uint32_t entity, uint16_t metric)
+static int find_tears(struct query_cache *cache, const struct block *block, uint32_t entity,
+        uint16_t metric, uint32_t n)
 {
         uint64_t low[BLOCK_ROWS_MAX], high[BLOCK_ROWS_MAX];
         uint32_t column;
@@ -150,21 +150,20 @@ static int find_tears(
 
         if (block_find_column(block, entity, metric | TIER_LOWEST, &column) < 0)
                 return 0;
-        r = block_read_column(block, column, low);
+        r = block_read_column_rows(block, column, n, low);
         if (r == 0)
                 r = block_find_column(block, entity, metric | TIER_HIGHEST, &column);
         if (r == 0)
-                r = block_read_column(block, column, high);
-        for (uint32_t i = 0; i < block_get_header(block)->rows && r == 0; i++)
+                r = block_read_column_rows(block, column, n, high);
+        for (uint32_t i = 0; i < n && r == 0; i++)
                 cache->torn[i] = i > 0 && low[i] > high[i];
         return r < 0 ? r : 1;
 }
 
 /* The lowest and highest of the tier's columns; NULL where the block has none. */
 static int read_ranges(struct query_cache *cache, const struct block *block, uint32_t entity,
-        const struct rung_schema *schema, const uint64_t **low, const uint64_t **high)
+        const struct rung_schema *schema, uint32_t n, const uint64_t **low, const uint64_t **high)
 {
-        uint32_t n = block_get_header(block)->rows;
         int r = 0;
 
         if (n > cache->ranges_allocated) {
@@ -186,13 +185,14 @@ static int read_ranges(struct query_cache *cache, const struct block *block, uin
                             schema->metrics[i / 2] | (i % 2 == 0 ? TIER_LOWEST : TIER_HIGHEST),
                             &index) < 0)
                         continue;
-                r = block_read_column(block, index, column);
+                r = block_read_column_rows(block, index, n, column);
                 *place = column;
         }
         return r;
 }
 
-static int feed_entity(struct feeder *feeder, const struct block *block, uint32_t entity)
+static int feed_entity(
+        struct feeder *feeder, const struct block *block, uint32_t entity, uint32_t n)
 {
         const struct block_header *header = block_get_header(block);
         const struct block_entity *e = block_get_entity(block, entity);
@@ -205,7 +205,7 @@ static int feed_entity(struct feeder *feeder, const struct block *block, uint32_
         struct rung_rows rows = {
                 .life = {.instance = e->instance, .identity = query_hash(e->identity)},
                 .interval_us = header->interval_us,
-                .n = header->rows,
+                .n = n,
                 .times_us = block_get_times(block),
                 .present = cache->present,
                 .values = values,
@@ -215,26 +215,26 @@ static int feed_entity(struct feeder *feeder, const struct block *block, uint32_
         /* Pools do not care which host asks about them, nor when it booted. */
         if (header->source != SOURCE_CEPH)
                 rows.life.boot = header->boot;
-        for (uint32_t row = 0; row < header->rows; row++)
+        for (uint32_t row = 0; row < n; row++)
                 cache->present[row] = block_is_present(block, entity, row);
         for (uint32_t i = 0; i < schema->n_columns; i++) {
-                uint64_t *column = cache->values + (size_t)i * header->rows;
+                uint64_t *column = cache->values + (size_t)i * n;
 
                 values[i] = NULL;
                 if (columns[i] == NO_COLUMN)
                         continue;
-                r = block_read_column(block, columns[i], column);
+                r = block_read_column_rows(block, columns[i], n, column);
                 if (r < 0)
                         return r;
                 values[i] = column;
         }
-        r = find_tears(cache, block, entity, schema->metrics[0]);
+        r = find_tears(cache, block, entity, schema->metrics[0], n);
         if (r < 0)
                 return r;
         if (r > 0)
                 rows.torn = cache->torn;
         if (feeder->members->spec->extremes) {
-                r = read_ranges(cache, block, entity, schema, low, high);
+                r = read_ranges(cache, block, entity, schema, n, low, high);
                 if (r < 0)
                         return r;
                 rows.low = low;
@@ -275,13 +275,37 @@ static int skip_rotten(const struct query_members *members, int r)
         return 0;
 }
 
+static bool all_present(const struct block *block, uint32_t row)
+{
+        for (uint32_t i = 0; i < block_get_n_entities(block); i++)
+                if (!block_is_present(block, i, row))
+                        return false;
+        return true;
+}
+
+/* Up to the first row that is behind all windows: what comes after it changes none. An entity that
+ * is absent there has its edge in a later one. */
+static uint32_t rows_of(const struct feeder *feeder, const struct block *block)
+{
+        const struct rung_windows *windows = &feeder->members->spec->windows;
+        int64_t end_us = windows->from_us + (int64_t)(windows->n * windows->step_us);
+        const int64_t *times = block_get_times(block);
+        uint32_t n = 0, rows = block_get_header(block)->rows;
+
+        while (n < rows && times[n] < end_us)
+                n++;
+        while (n < rows && !all_present(block, n))
+                n++;
+        return n < rows ? n + 1 : rows;
+}
+
 static int feed_block(void *userdata, const struct store_block *stored)
 {
         struct feeder *feeder = userdata;
         struct query_cache *cache = feeder->members->query->cache;
         const struct block *block = NULL;
         struct block_header header;
-        uint32_t nobody;
+        uint32_t nobody, n;
         size_t size;
         int r;
 
@@ -305,10 +329,11 @@ static int feed_block(void *userdata, const struct store_block *stored)
         r = grow_rows(cache, header.rows);
         if (r < 0)
                 return r;
+        n = rows_of(feeder, block);
         for (uint32_t i = 0; i < block_get_n_entities(block); i++) {
                 if (feeder->member_of[i] == TOPOLOGY_NONE)
                         continue;
-                r = feed_entity(feeder, block, i);
+                r = feed_entity(feeder, block, i, n);
                 if (r < 0)
                         return r;
         }

@@ -447,13 +447,34 @@ static bool life_equal(const struct rung_life *a, const struct rung_life *b)
                a->identity == b->identity;
 }
 
+/* The last row before the windows: what is between two rows before them changes none. */
+static uint32_t first_row(const struct rung_windows *windows, const struct rung_rows *rows)
+{
+        uint32_t first = 0, end = rows->n;
+
+        while (first < end) {
+                uint32_t middle = first + (end - first) / 2;
+
+                if (rows->times_us[middle] > windows->from_us)
+                        end = middle;
+                else
+                        first = middle + 1;
+        }
+        while (first > 0) {
+                first--;
+                if (!rows->present || rows->present[first])
+                        break;
+        }
+        return first;
+}
+
 void rung_feed(struct rung_cursor *cursor, struct rung_table *table, uint32_t target,
         const struct rung_rows *rows)
 {
         const struct rung_schema *schema = cursor->schema;
         bool new_life = cursor->started && !life_equal(&cursor->life, &rows->life);
 
-        for (uint32_t row = 0; row < rows->n; row++) {
+        for (uint32_t row = first_row(&table->windows, rows); row < rows->n; row++) {
                 if (rows->present && !rows->present[row])
                         continue;
                 if (cursor->started && rows->times_us[row] <= cursor->last_us)

@@ -71,13 +71,13 @@ bool block_is_present(const struct block *block, uint32_t entity, uint32_t row)
         return block->bitmaps[entity][row / 8] >> row % 8 & 1;
 }
 
-/* Adds the values of a column, as they are stored, to @ret[header.rows]. */
-static void add_stored(const struct block *block, const struct block_layout *layout, uint64_t *ret)
+/* Adds the first @rows values of a column, as they are stored, to @ret. */
+static void add_stored(
+        const struct block *block, const struct block_layout *layout, uint32_t rows, uint64_t *ret)
 {
         uint64_t value = layout->first, base = layout->first, position = layout->position;
         bool is_signed = layout->kind & BLOCK_KIND_SIGNED;
         bool is_direct = layout->kind & BLOCK_KIND_DIRECT;
-        uint32_t rows = block->header.rows;
 
         if (layout->kind & BLOCK_KIND_CONSTANT) {
                 for (uint32_t row = 0; row < rows; row++)
@@ -98,27 +98,36 @@ static void add_stored(const struct block *block, const struct block_layout *lay
 }
 
 /* A residual becomes the weighted time by the columns that it was taken from. */
-static void add_parts(const struct block *block, uint32_t entity, uint64_t *ret)
+static void add_parts(const struct block *block, uint32_t entity, uint32_t rows, uint64_t *ret)
 {
         uint32_t column;
 
         for (uint32_t part = 0; part < BLOCK_PARTS_MAX; part++)
                 if (block_find_column(block, entity, block_weighted_parts[part], &column) >= 0)
-                        add_stored(block, &block->layouts[column], ret);
-        for (uint32_t row = 0; row < block->header.rows; row++)
+                        add_stored(block, &block->layouts[column], rows, ret);
+        for (uint32_t row = 0; row < rows; row++)
                 ret[row] = (uint32_t)ret[row];
 }
 
 int block_read_column(const struct block *block, uint32_t column, uint64_t *ret)
 {
+        return block_read_column_rows(block, column, block->header.rows, ret);
+}
+
+int block_read_column_rows(const struct block *block, uint32_t column, uint32_t rows, uint64_t *ret)
+{
         const struct block_layout *layout;
 
         if (column >= block->n_columns)
                 return -ENOENT;
+        if (rows > block->header.rows)
+                rows = block->header.rows;
+        if (rows == 0)
+                return 0;
         layout = &block->layouts[column];
-        memset(ret, 0, block->header.rows * sizeof(*ret));
-        add_stored(block, layout, ret);
+        memset(ret, 0, rows * sizeof(*ret));
+        add_stored(block, layout, rows, ret);
         if (layout->kind & BLOCK_KIND_RESIDUAL)
-                add_parts(block, block->columns[column].entity, ret);
+                add_parts(block, block->columns[column].entity, rows, ret);
         return 0;
 }

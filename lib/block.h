@@ -136,6 +136,9 @@ bool block_is_present(const struct block *block, uint32_t entity, uint32_t row);
  * -EBADMSG when its bytes are damaged, -ENOENT when there is no such column.
  */
 int block_read_column(const struct block *block, uint32_t column, uint64_t *ret);
+/* Its first @rows alone, of header.rows at most. */
+int block_read_column_rows(
+        const struct block *block, uint32_t column, uint32_t rows, uint64_t *ret);
 
 /* The hash over entities and columns that stands in the header. */
 uint64_t block_schema_hash(const struct block_entity *entities, uint32_t n_entities,
