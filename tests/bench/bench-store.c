@@ -154,7 +154,26 @@ static int open_store(const char *folder, struct world *world, struct store **re
         return r == 0 ? store_commit(*ret) : r;
 }
 
-/* All that upkeep has to do at @now_us; *ret_longest_us of what the loop does for it at a time. */
+static int follow(struct store *store, struct store_step *step, uint64_t *ret_longest_us)
+{
+        int r;
+
+        do {
+                uint64_t begin_us = clock_monotonic_us(), us;
+
+                r = store_follow(store, step);
+                us = clock_monotonic_us() - begin_us;
+                if (us > *ret_longest_us)
+                        *ret_longest_us = us;
+        } while (r > 0);
+        return r;
+}
+
+/*
+ * All that upkeep has to do at @now_us; *ret_longest_us of what the loop does for it at a time.
+ * Totals are made of the small blocks that came, before these become parts of hundreds of rows, as
+ * where upkeep has time each minute.
+ */
 static int keep(const char *folder, const struct store_ages *ages, struct store *store,
         int64_t now_us, uint64_t *ret_longest_us)
 {
@@ -168,19 +187,12 @@ static int keep(const char *folder, const struct store_ages *ages, struct store 
         while (r == 0) {
                 CLEANUP(store_step) struct store_step *step = NULL;
 
-                r = store_keeper_step(keeper, now_us, &step);
+                r = total_maker_step(maker, now_us, &step);
                 if (r == 0)
-                        r = total_maker_step(maker, now_us, &step);
+                        r = store_keeper_step(keeper, now_us, &step);
                 if (r <= 0)
                         break;
-                do {
-                        uint64_t begin_us = clock_monotonic_us(), us;
-
-                        r = store_follow(store, step);
-                        us = clock_monotonic_us() - begin_us;
-                        if (us > *ret_longest_us)
-                                *ret_longest_us = us;
-                } while (r > 0);
+                r = follow(store, step, ret_longest_us);
         }
         return r;
 }
@@ -409,7 +421,9 @@ static int measure_year(FILE *trace, const char *folder)
 
 /* ---- a month of a thousand OSDs ---- */
 
-#define MONTH_HOSTS 42u
+#define MONTH_HOSTS 21u
+#define MONTH_DEVICES 48u
+#define MONTH_ROWS 5u
 #define MONTH_DAYS 30
 
 static int fill_month(struct world *world, struct store *store, const char *folder)
@@ -419,13 +433,13 @@ static int fill_month(struct world *world, struct store *store, const char *fold
 
         for (int64_t at_us = BEGIN - 3600 * SECOND;
                 at_us < BEGIN + MONTH_DAYS * DAY + 3600 * SECOND && r == 0;
-                at_us += 3600 * SECOND) {
+                at_us += MONTH_ROWS * 60 * SECOND) {
                 r = store_begin(store);
                 for (uint32_t host = 0; host < world->n_hosts && r == 0; host++)
-                        r = world_put(world, store, host, at_us, 60 * SECOND, 60);
+                        r = world_put(world, store, host, at_us, 60 * SECOND, MONTH_ROWS);
                 if (r == 0)
                         r = store_commit(store);
-                if (r == 0 && (at_us - BEGIN) % DAY == 0)
+                if (r == 0 && (at_us - BEGIN) % (3600 * SECOND) == 0)
                         r = keep(folder, &year_ages, store, at_us, &longest_us);
         }
         return r == 0 ? keep(folder, &year_ages, store, BEGIN + (MONTH_DAYS + 1) * DAY, &longest_us)
@@ -452,14 +466,14 @@ static int measure_month(FILE *trace, const char *folder)
         int r;
 
         rewind(trace);
-        r = world_open(&world, trace, MONTH_HOSTS, DEVICES);
+        r = world_open(&world, trace, MONTH_HOSTS, MONTH_DEVICES);
         if (r == 0)
                 r = open_store(folder, &world, &store);
         if (r == 0)
                 r = fill_month(&world, store, folder);
         if (r == 0)
                 r = store_reader_open(folder, &reader);
-        devices_expected = MONTH_HOSTS * DEVICES;
+        devices_expected = MONTH_HOSTS * MONTH_DEVICES;
         for (size_t i = 0; i < sizeof(list) / sizeof(list[0]) && r == 0; i++)
                 r = measure_query(reader, list[i].what, &list[i].question, list[i].goal);
         world_done(&world);
