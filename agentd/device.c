@@ -409,3 +409,12 @@ int device_copy_facts(const struct device *device, struct facts_device *ret)
         *ret = STEAL_LEAVING(copy, (struct device){0}).facts;
         return 0;
 }
+
+bool device_is_another(const char *root, const struct device *device)
+{
+        uint64_t sequence;
+
+        return device->sequence != 0 && device->facts.kind != DEVICE_PARTITION &&
+               sysfs_try_number(root, device->facts.name, "diskseq", &sequence) == 0 &&
+               sequence != device->sequence;
+}

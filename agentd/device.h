@@ -32,6 +32,8 @@ static inline void device_cleanup(struct device *device)
 int device_read_size(const char *root, const char *name, uint64_t *ret);
 
 bool device_equal(const struct device *a, const struct device *b);
+/* Something else answers to the name by now, as diskseq tells: one file. */
+bool device_is_another(const char *root, const struct device *device);
 
 /* Deep copy for a facts object that owns its strings. -ENOMEM. */
 int device_copy_facts(const struct device *device, struct facts_device *ret);

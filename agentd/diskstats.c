@@ -157,16 +157,6 @@ static void columns_add(struct diskstats *layout, struct diskstats_line *line, u
                         .entity = line->entity, .metric = (uint16_t)(METRIC_DISK_READ_OPS + i)};
 }
 
-/* Something else answers to the name: a disk was swapped, and another device came or went. */
-static bool is_another(const char *root, const struct device *device)
-{
-        uint64_t sequence;
-
-        return device->sequence != 0 && device->facts.kind != DEVICE_PARTITION &&
-               sysfs_try_number(root, device->facts.name, "diskseq", &sequence) == 0 &&
-               sequence != device->sequence;
-}
-
 /* Takes the disk out of the layout of before, with its last values, or reads its sysfs. */
 static int disk_add(struct build *build, const struct head *head, struct diskstats_line *line)
 {
@@ -177,7 +167,7 @@ static int disk_add(struct build *build, const struct head *head, struct disksta
         bool partition;
         int r;
 
-        if (known && is_another(build->root, &known->device))
+        if (known && device_is_another(build->root, &known->device))
                 known = NULL;
         line_before = known ? &old->lines[known->line] : NULL;
         if (known) {

@@ -171,11 +171,28 @@ static bool unused_has_size(const struct source *source, const struct diskstats_
                device_read_size(source->root, name, &size_bytes) == 0 && size_bytes > 0;
 }
 
+/* A loop device keeps its line when its file goes, and when it gets another. */
+static int loops_review(struct source *source)
+{
+        struct diskstats *layout = &source->layout;
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < layout->n_entities; i++) {
+                struct diskstats_disk *disk = &layout->disks[i];
+
+                if (disk->device.facts.kind == DEVICE_LOOP &&
+                        device_is_another(source->root, &disk->device))
+                        r = disk_review(source, disk);
+        }
+        return r;
+}
+
 /* What the text of /proc/diskstats does not tell: a few files of sysfs, every ten seconds. */
 static int layout_review(struct source *source)
 {
         struct diskstats *layout = &source->layout;
         uint64_t now = clock_monotonic_us();
+        int r;
 
         if (now - source->reviewed_us < REVIEW_US)
                 return 0;
@@ -186,6 +203,9 @@ static int layout_review(struct source *source)
                         return layout_build(source);
         if (layout->n_entities == 0)
                 return 0;
+        r = loops_review(source);
+        if (r < 0)
+                return r;
         source->review_next = (source->review_next + 1) % layout->n_entities;
         return disk_review(source, &layout->disks[source->review_next]);
 }

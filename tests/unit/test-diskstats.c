@@ -7,11 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "agentd/source.h"
+
+/* What sysfs alone tells is looked at every ten seconds: a test puts the clocks forward. */
+static time_t clock_ahead_s;
+
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+        int r = (int)syscall(SYS_clock_gettime, clock, ret);
+
+        ret->tv_sec += clock_ahead_s;
+        return r;
+}
 
 /* One machine: its tree, its source, what it reported. */
 struct machine {
@@ -386,6 +399,26 @@ static void another_disk_under_the_same_name_is_told_apart(void **state)
         machine_done(&machine);
 }
 
+/* Its line stays as it is. */
+static void a_loop_device_that_lost_its_file_is_another_within_ten_seconds(void **state)
+{
+        struct machine machine;
+
+        (void)state;
+        machine_of_text(
+                &machine, "7 0 loop0 100 2 3 4 5 6 7 8 0 10 11\n7 1 loop1 1 2 3 4 5 6 7 8 0 9 9\n"
+                          "7 2 loop2 1 2 3 4 5 6 7 8 0 9 9\n7 3 loop3 1 2 3 4 5 6 7 8 0 9 9\n");
+        attribute_write(&machine, "loop0", "diskseq", "3\n");
+        must_collect(&machine);
+        assert_int_equal(entity(&machine, "loop0")->instance, 3);
+        attribute_write(&machine, "loop0", "diskseq", "8\n");
+        clock_ahead_s += 11;
+        must_collect(&machine);
+        assert_int_equal(entity(&machine, "loop0")->instance, 8);
+        assert_string_equal(entity(&machine, "loop0")->identity, "7:0:8");
+        machine_done(&machine);
+}
+
 static void a_swap_is_seen_on_old_kernels_while_another_device_comes(void **state)
 {
         struct machine machine;
@@ -735,6 +768,7 @@ int main(void)
                 cmocka_unit_test(a_disk_plugged_in_again_is_another_instance),
                 cmocka_unit_test(a_disk_that_comes_back_under_another_name_is_the_same_disk),
                 cmocka_unit_test(another_disk_under_the_same_name_is_told_apart),
+                cmocka_unit_test(a_loop_device_that_lost_its_file_is_another_within_ten_seconds),
                 cmocka_unit_test(a_swap_is_seen_on_old_kernels_while_another_device_comes),
                 cmocka_unit_test(counters_that_go_down_are_another_instance_on_old_kernels_too),
                 cmocka_unit_test(a_bad_number_costs_its_own_line_only),
