@@ -62,6 +62,8 @@ static void rows_allocate_nothing(const struct source_class *class)
 {
         struct fake fakes[3];
         struct node node;
+        uint64_t begin = now_us();
+        unsigned allocating = 0;
 
         node_start(&node);
         node.class = class;
@@ -75,7 +77,9 @@ static void rows_allocate_nothing(const struct source_class *class)
         assert_true(allocations_of_a_row(&node) > 0);
         assert_int_equal(collect(&node), 0);
         for (unsigned i = 0; i < ROWS; i++)
-                assert_int_equal(allocations_of_a_row(&node), 0);
+                allocating += allocations_of_a_row(&node) > 0;
+        /* New sockets are searched for every ten seconds, which a slow machine may reach here. */
+        assert_true(allocating <= (now_us() - begin) / 10000000);
         for (unsigned i = 0; i < 3; i++) {
                 fake_stop(&fakes[i]);
                 free((void *)fakes[i].perf);
