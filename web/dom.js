@@ -18,6 +18,15 @@ export function element(tag, properties = {}, ...children) {
         return made;
 }
 
+/* The same for SVG. */
+export function drawing(tag, properties = {}, ...children) {
+        const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+        for (const [name, value] of Object.entries(properties))
+                made.setAttribute(name, String(value));
+        made.append(...children.flat(Infinity));
+        return made;
+}
+
 /*
  * Makes the children of @parent look like @wanted and keeps the nodes that can stay, so that a
  * refresh every five seconds takes neither the focus nor a text selection away.

@@ -4,6 +4,7 @@
  */
 import * as api from './api.js';
 import { Chart, DRAWN } from './charts.js';
+import { curve_name, figures, load as load_curve } from './curve.js';
 import * as data from './data.js';
 import { element, update } from './dom.js';
 import { layers_empty, ratio_empty, unreachable } from './explain.js';
@@ -23,6 +24,7 @@ let view = parse(location.hash);
 let generation = 0;
 let timer = null;
 let shown = { clusters: [], agents: null, pools: [], curves: null };
+let asked = null; /* the curve of a finding that is open: { path, answer or problem } */
 let curves_key = '';
 let curves_at = 0;
 const hidden_layers = new Set();
@@ -92,7 +94,7 @@ function on_click(event) {
         const button = event.target.closest('button');
         if (!button)
                 return;
-        const { open: layer, table: name, sort, start, toggle, direction, more } = button.dataset;
+        const { open: layer, table: name, sort, start, toggle, direction, more, curve } = button.dataset;
         if (layer) {
                 if (!open.delete(layer))
                         open.add(layer);
@@ -107,6 +109,11 @@ function on_click(event) {
                 legends(null);
         } else if (direction)
                 choose({ direction });
+        else if (curve && asked?.path === curve) {
+                asked = null;
+                show_verdict();
+        } else if (curve)
+                ask_curve(curve);
         else if (more) {
                 device_pages++;
                 refresh();
@@ -215,12 +222,19 @@ const spoken = text => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$
 
 const when = () => view.window === 'now' ? 'in the last minute' : 'in this range';
 
-/* A curve of the collector that shows it: its numbers, in the range of the page. */
-function curve_link(curve) {
-        const { range, cluster } = shown;
-        const query = `cluster=${encodeURIComponent(cluster.fsid)}&from=${range.from}&to=${range.to}`;
-        const metric = /[?&](?:metric|measure)=([^&]*)/.exec(curve)?.[1] ?? 'curve';
-        return element('a', { href: `api/v1${curve}&${query}` }, metric.replaceAll(',', ', '));
+/* Opens and closes the curve that shows it. */
+const curve_button = path => element('button', { type: 'button', class: 'link', 'data-curve': path, 'aria-expanded': String(asked?.path === path) }, curve_name(path));
+
+async function ask_curve(path) {
+        const mine = asked = { path };
+        show_verdict();
+        try {
+                mine.answer = await load_curve(path, shown.cluster.fsid, shown.range);
+        } catch (error) {
+                mine.problem = error.message;
+        }
+        if (asked === mine)
+                show_verdict();
 }
 
 /* What the collector says holds the clients back, and what else it found. */
@@ -233,7 +247,8 @@ function bottleneck() {
                 element('p', { class: 'says' }, pieces.map(piece => piece.strong ? element('b', { class: piece.tone }, piece.text) : piece.text)),
                 element('p', {}, said.sentence),
                 said.advice ? element('p', { class: 'quiet' }, said.advice) : null,
-                said.curves.length ? element('p', { class: 'quiet' }, 'Its curves: ', said.curves.map((curve, i) => [i ? ' · ' : '', curve_link(curve)])) : null,
+                said.curves.length ? element('p', { class: 'quiet' }, 'Its curves: ', said.curves.map((curve, i) => [i ? ' · ' : '', curve_button(curve)])) : null,
+                asked && said.curves.includes(asked.path) ? figures(asked) : null,
                 said.doubts.map(doubt => element('p', { class: 'warn' }, doubt)),
                 element('ul', { class: 'findings' }, verdict.beside(shown.findings.findings, said).map(one => element('li', {},
                         element('b', {}, one.layer), ` ${one.who}, since ${time(one.since, api.now())}: ${one.text} `, element('span', { class: 'quiet' }, one.advice)))));

@@ -27,7 +27,8 @@ TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 UNKNOWN = "The redundancy of pool images is not known."
 SCENARIOS = ("healthy", "deferred", "gaps", "idle", "empty", "none", "no_filesystem", "silent",
-             "token", "gone", "busy", "hostile", "large", "new_pool")
+             "token", "gone", "busy", "hostile", "large", "new_pool",
+             "slow_disk", "slow_disk_token")
 
 
 class ApiProblem(Exception):
@@ -391,12 +392,12 @@ class Handler(BaseHTTPRequestHandler):
         if scenario == "busy":
             self.problem(503, "Service Unavailable", "the query took longer than its time budget of 5 s; ask for a shorter range or a longer step")
             return
-        if scenario == "token":
+        if scenario.endswith("token"):
             given = self.headers.get("Authorization")
             if given != f"Bearer {TOKEN}":
                 self.problem(401, "Unauthorized", "the token is not known" if given else "no token was given")
                 return
-            scenario = "healthy"
+            scenario = scenario.removesuffix("token").rstrip("_") or "healthy"
         try:
             if call not in CALLS:
                 raise ApiProblem(404, "Not Found", f"no path /api/v1/{call}")

@@ -280,10 +280,39 @@ def test_the_answer_names_the_layer_and_the_entity_that_hold_the_clients_back(pa
     told = page.text(".bottleneck")
     assert "382.9 ms where the median of its 2 peers is 0.86 ms" in told and "SMART" in told
     assert "osd.7 started again in this window." in told
-    href = page.script("return document.querySelector('.bottleneck a').getAttribute('href')")
-    assert href.startswith("api/v1/series?layer=storage&metric=queue,write_await&entity=node2/sdb&cluster=") and "&from=" in href
+    assert page.script("return document.querySelectorAll('.bottleneck a').length") == 0
     beside = page.texts(".findings li")
     assert len(beside) == 1 and beside[0].startswith("objectstore the cluster, since ")
+
+
+def open_curve(page):
+    page.driver.find_element("css selector", ".bottleneck button[data-curve]").click()
+    page.wait("document.querySelectorAll('.curve').length === 2", "the curve was drawn")
+
+
+def test_the_curve_of_a_finding_is_drawn_below_it_and_goes_away(page, fake):
+    page.open(fake("slow_disk"))
+    open_curve(page)
+    page.picture("curve")
+    captions = page.texts(".curve figcaption")
+    assert captions[0].startswith("queue") and captions[1].startswith("write_await")
+    assert all(path.count("L") > 20 for path in page.script(
+        "return [...document.querySelectorAll('.curve path')].map(path => path.getAttribute('d'))"))
+    asked = [path for path in fake.server.requests if "metric=queue" in path]
+    assert len(asked) == 1 and "entity=node2" in asked[0] and "cluster=" in asked[0] and "from=" in asked[0]
+    since = page.script("return strata.refreshes")
+    page.wait(f"strata.refreshes > {since}", "a refresh, over which the curve stays")
+    assert len(page.texts(".curve")) == 2
+    page.driver.find_element("css selector", ".bottleneck button[data-curve]").click()
+    page.wait("document.querySelectorAll('.curve').length === 0", "the curve went away")
+
+
+def test_the_curve_of_a_finding_is_asked_for_with_the_token(page, fake):
+    page.open(fake("slow_disk_token"))
+    page.driver.find_element("id", "token-value").send_keys(TOKEN, Keys.ENTER)
+    page.wait("document.querySelector('.bottleneck')", "the page shows the verdict")
+    open_curve(page)
+    assert page.errors(allow="401") == []
 
 
 def test_without_a_verdict_the_page_speaks_of_the_amplification_alone(page, fake):
