@@ -4,7 +4,9 @@
  */
 #include "collectord/query-cache.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,9 +166,15 @@ int query_cache_streams(struct query_cache *cache, struct query *query, struct q
         return 0;
 }
 
+struct query_share {
+        atomic_uint refs;
+        pthread_mutex_t mutex; /* whoever needs what another one is loading waits for it */
+        struct query_facts *facts;
+};
+
 struct query_facts *query_facts_unref(struct query_facts *facts)
 {
-        if (!facts || --facts->refs > 0)
+        if (!facts || atomic_fetch_sub(&facts->refs, 1) > 1)
                 return NULL;
         topology_free(facts->topology);
         free(facts->names);
@@ -241,7 +249,9 @@ static int load_facts(
 
         if (!facts)
                 return -ENOMEM;
-        *facts = (struct query_facts){.refs = 1, .version = version, .rank = rank};
+        atomic_init(&facts->refs, 1);
+        facts->version = version;
+        facts->rank = rank;
         r = store_read_facts(query->reader, add_facts, loader);
         if (r < 0)
                 return r;
@@ -257,32 +267,62 @@ static int load_facts(
         return 0;
 }
 
+static int share_facts(struct query_share *share, struct query *query, uint64_t version,
+        uint64_t rank, struct query_facts **ret)
+{
+        if (!share->facts || share->facts->version != version || share->facts->rank != rank) {
+                struct query_facts *facts = NULL;
+                int r;
+
+                r = load_facts(query, version, rank, &facts);
+                if (r < 0)
+                        return r;
+                query_facts_unref(share->facts);
+                share->facts = facts;
+        }
+        share->facts->refs++;
+        *ret = share->facts;
+        return 0;
+}
+
 int query_cache_facts(struct query_cache *cache, struct query *query, struct query_facts **ret)
 {
         const struct query_streams *streams = query->held;
-        uint64_t version = 0;
-        int r = 0;
+        int r;
 
-        if (!cache->facts || cache->facts->state != streams->version)
-                r = store_read_facts_version(query->reader, &version);
-        else
-                version = cache->facts->version;
-        if (r < 0)
-                return r;
-        if (!cache->facts || cache->facts->version != version ||
-                cache->facts->rank != streams->rank) {
-                struct query_facts *facts = NULL;
-
-                r = load_facts(query, version, streams->rank, &facts);
+        if (!cache->known || cache->state != streams->version) {
+                r = store_read_facts_version(query->reader, &cache->facts_version);
                 if (r < 0)
                         return r;
-                query_facts_unref(cache->facts);
-                cache->facts = facts;
+                cache->state = streams->version;
+                cache->known = true;
         }
-        cache->facts->state = streams->version;
-        cache->facts->refs++;
-        *ret = cache->facts;
+        pthread_mutex_lock(&cache->share->mutex);
+        r = share_facts(cache->share, query, cache->facts_version, streams->rank, ret);
+        pthread_mutex_unlock(&cache->share->mutex);
+        return r;
+}
+
+int query_share_new(struct query_share **ret)
+{
+        struct query_share *share = calloc(1, sizeof(*share));
+
+        if (!share)
+                return -ENOMEM;
+        atomic_init(&share->refs, 1);
+        pthread_mutex_init(&share->mutex, NULL);
+        *ret = share;
         return 0;
+}
+
+struct query_share *query_share_unref(struct query_share *share)
+{
+        if (!share || atomic_fetch_sub(&share->refs, 1) > 1)
+                return NULL;
+        query_facts_unref(share->facts);
+        pthread_mutex_destroy(&share->mutex);
+        free(share);
+        return NULL;
 }
 
 static struct query_cache *cache_free(struct query_cache *cache)
@@ -290,7 +330,7 @@ static struct query_cache *cache_free(struct query_cache *cache)
         if (!cache)
                 return NULL;
         query_streams_unref(cache->streams);
-        query_facts_unref(cache->facts);
+        query_share_unref(cache->share);
         block_decoder_free(cache->decoder);
         free(cache->values);
         free(cache->present);
@@ -306,22 +346,35 @@ static void drop_cache(void *cache)
         cache_free(cache);
 }
 
-int query_cache_get(struct store_reader *reader, struct query_cache **ret)
+int query_share_join(struct query_share *share, struct store_reader *reader)
 {
-        struct query_cache *known = store_reader_get_cache(reader);
-        CLEANUP(cache) struct query_cache *cache = NULL;
+        CLEANUP(cache) struct query_cache *cache = calloc(1, sizeof(*cache));
         int r;
 
-        if (!known) {
-                cache = calloc(1, sizeof(*cache));
-                if (!cache)
-                        return -ENOMEM;
-                r = block_decoder_new(&cache->decoder);
+        assert(!store_reader_get_cache(reader));
+        if (!cache)
+                return -ENOMEM;
+        r = block_decoder_new(&cache->decoder);
+        if (r < 0)
+                return r;
+        share->refs++;
+        cache->share = share;
+        store_reader_set_cache(reader, STEAL(cache), drop_cache);
+        return 0;
+}
+
+int query_cache_get(struct store_reader *reader, struct query_cache **ret)
+{
+        CLEANUP(query_share) struct query_share *share = NULL;
+        int r;
+
+        if (!store_reader_get_cache(reader)) {
+                r = query_share_new(&share);
+                if (r == 0)
+                        r = query_share_join(share, reader);
                 if (r < 0)
                         return r;
-                known = STEAL(cache);
-                store_reader_set_cache(reader, known, drop_cache);
         }
-        *ret = known;
+        *ret = store_reader_get_cache(reader);
         return 0;
 }

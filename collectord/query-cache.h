@@ -1,6 +1,7 @@
 #pragma once
 /* What a reader keeps from one query to the next; part of query.c. */
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "lib/block.h"
@@ -24,8 +25,7 @@ DEFINE_CLEANUP(query_streams, struct query_streams *, query_streams_unref)
 
 /* A topology, and which state of the facts it was made of. */
 struct query_facts {
-        unsigned refs;
-        uint64_t state; /* of the streams for which it was last looked at */
+        atomic_uint refs;
         uint64_t version, rank;
         struct topology *topology;
         struct query_name {
@@ -43,7 +43,9 @@ DEFINE_CLEANUP(query_facts, struct query_facts *, query_facts_unref)
 
 struct query_cache {
         struct query_streams *streams;
-        struct query_facts *facts;
+        struct query_share *share; /* of the topology */
+        bool known;                /* at that state of the streams the facts had that version */
+        uint64_t state, facts_version;
         struct block_decoder *decoder;
         /* One entity's rows. */
         uint64_t *values;          /* [schema columns][rows] */

@@ -31,6 +31,17 @@ struct query {
         struct query_streams *held;
 };
 
+/*
+ * Readers of one store whose queries share the topology, which is the largest of what stays between
+ * queries: 10,000 hosts are tens of megabytes. Each may be on a thread of its own. Joined before
+ * the first query; a reader that joins none keeps a topology of its own.
+ */
+struct query_share;
+int query_share_new(struct query_share **ret);
+struct query_share *query_share_unref(struct query_share *share);
+DEFINE_CLEANUP(query_share, struct query_share *, query_share_unref)
+int query_share_join(struct query_share *share, struct store_reader *reader);
+
 /* Errors as in store.h; -EINVAL when stored facts cannot be read. */
 int query_open(
         struct store_reader *reader, int64_t now_us, uint64_t deadline_us, struct query **ret);

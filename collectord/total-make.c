@@ -46,6 +46,11 @@ int total_maker_new(struct store_keeper *keeper, const char *folder, const struc
         return 0;
 }
 
+int total_maker_share(struct total_maker *maker, struct query_share *share)
+{
+        return query_share_join(share, maker->reader);
+}
+
 static void drop_list(struct total_maker *maker)
 {
         for (uint32_t i = 0; i < maker->n; i++)

@@ -75,6 +75,8 @@ int total_fill(const struct query *query, const struct query_spec *spec,
 struct total_maker;
 int total_maker_new(struct store_keeper *keeper, const char *folder, const struct store_ages *ages,
         struct total_maker **ret);
+/* Its reader joins @share; before the first step. See query.h. */
+int total_maker_share(struct total_maker *maker, struct query_share *share);
 struct total_maker *total_maker_free(struct total_maker *maker);
 DEFINE_CLEANUP(total_maker, struct total_maker *, total_maker_free)
 /* As store_keeper_step, on the same thread. */
