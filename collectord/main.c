@@ -1,6 +1,7 @@
 /* strata-collectord: options, signals and the order in which things start and stop. */
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +17,20 @@
 #include "collectord/server.h"
 #include "collectord/service.h"
 #include "collectord/store-check-print.h"
+#include "collectord/store.h"
 
 #define STOP_POLL_US 20000ull
 #define STOP_PATIENCE_US 2500000ull /* with the workers' 2 s within the 5 s we promise */
 #define FLUSH_US 200000ull
 #define OTHER_FILES 64u /* descriptors besides connections */
+/*
+ * What a query of many entities needs goes back to the kernel when it is answered: allocations from
+ * this size on are mappings of their own. Without the limit the C library raises it to 32 MiB by
+ * itself, and each thread's heap stays as large as its largest query.
+ */
+#define MAPPED_SIZE (1 << 20)
+/* Pages of files that SQLite keeps, the writer's 64 MiB among them. */
+#define STORE_MEMORY (160u << 20)
 
 struct program {
         struct collector_config config;
@@ -125,6 +135,8 @@ static int run(struct program *program)
         CLEANUP(str) char *message = NULL;
         int r;
 
+        mallopt(M_MMAP_THRESHOLD, MAPPED_SIZE);
+        store_limit_memory(STORE_MEMORY);
         r = start(program, &message);
         if (r < 0) {
                 log_error("%s", message ? message : strerror(-r));

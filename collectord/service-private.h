@@ -11,6 +11,7 @@
 struct service {
         const struct collector_config *config;
         struct store *store;
+        struct query_share *share;
         struct store_reader *readers[COLLECTOR_THREADS_MAX];
         struct store_reader *check_reader;
         struct workers *queries; /* with a reader each */

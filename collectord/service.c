@@ -12,7 +12,7 @@
 #include "lib/log.h"
 
 #define QUERIES_WAITING_MAX 64u  /* two threads and 2 s each: nobody waits for longer */
-#define QUERIES_NICENESS 5       /* who asks waits for who delivers, not the other way round */
+#define QUERIES_NICENESS 10      /* who asks waits for who delivers, not the other way round */
 #define CHECKS_WAITING_MAX 8192u /* their bodies' memory is the limit that counts */
 #define RETAIN_BLOCKS 200u       /* a step: a few milliseconds */
 #define RETAIN_PAUSE_US 100000ull
@@ -107,6 +107,8 @@ void service_commit(struct service *service)
                 next = changes->next;
                 answer_change(service, changes, r);
         }
+        if (service->upkeep)
+                upkeep_after_commit(service->upkeep);
 }
 
 static int on_commit(sd_event_source *source, void *userdata)
@@ -242,6 +244,14 @@ const char *service_web_folder(const struct service *service)
         return *service->config->web_folder ? service->config->web_folder : STRATA_WEB_FOLDER;
 }
 
+/* Of one whose queries share the topology. */
+static int open_reader(struct service *service, struct store_reader **ret)
+{
+        int r = store_reader_open(service->config->store_folder, ret);
+
+        return r < 0 ? r : query_share_join(service->share, *ret);
+}
+
 static int open_parts(struct service *service, char **ret_message)
 {
         const struct collector_config *config = service->config;
@@ -259,8 +269,10 @@ static int open_parts(struct service *service, char **ret_message)
         if (r < 0)
                 return r;
         r = store_set_limit(service->store, config->store_max);
+        if (r == 0)
+                r = query_share_new(&service->share);
         for (uint64_t i = 0; i < config->query_threads && r >= 0; i++)
-                r = store_reader_open(config->store_folder, &service->readers[i]);
+                r = open_reader(service, &service->readers[i]);
         if (r == 0)
                 r = store_reader_open(config->store_folder, &service->check_reader);
         if (r < 0)
@@ -304,7 +316,7 @@ static int start_judge(struct service *service, sd_event *event)
         int r;
 
         /* The workers have the others by now. */
-        r = store_reader_open(service->config->store_folder, &reader);
+        r = open_reader(service, &reader);
         if (r < 0)
                 return r;
         options.reader = reader;
@@ -340,8 +352,8 @@ int service_new(sd_event *event, const struct collector_config *config, struct s
                 .minute_us = (int64_t)config->minute_days * DAY_US,
                 .hour_us = (int64_t)config->hour_days * DAY_US,
                 .settle_us = STORE_SETTLE_US};
-        r = upkeep_new(event, config->store_folder, &ages, service->store, &service->metrics,
-                &service->upkeep);
+        r = upkeep_new(event, config->store_folder, &ages, service->store, service->share,
+                &service->metrics, &service->upkeep);
         if (r < 0)
                 return r;
         r = add_sources(service, event);
@@ -364,11 +376,12 @@ struct service *service_free(struct service *service)
         sd_event_source_disable_unref(service->retain_source);
         workers_free(service->queries);
         workers_free(service->checks);
-        upkeep_free(service->upkeep);
+        service->upkeep = upkeep_free(service->upkeep);
         judge_free(service->judge);
         for (size_t i = 0; i < COLLECTOR_THREADS_MAX; i++)
                 store_reader_close(service->readers[i]);
         store_reader_close(service->check_reader);
+        query_share_unref(service->share);
         store_close(service->store);
         plan_list_free(service->plans);
         election_free(service->election);

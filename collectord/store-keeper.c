@@ -32,7 +32,7 @@ static const char *const keeper_sql[N_KEEPER_STATEMENTS] = {
         [KEEPER_FRESH] = STORE_FRESH_SQL,
         [KEEPER_MARKS] = "SELECT slot, stream, version FROM dirty WHERE tier = ?1 ORDER BY slot "
                          "DESC LIMIT ?2",
-        [KEEPER_EXPIRED] = "SELECT 1 FROM expired WHERE tier = ?1 AND period = ?2",
+        [KEEPER_EXPIRED] = "SELECT counted FROM expired WHERE tier = ?1 AND period = ?2",
 };
 
 /* ---- the step ---- */

@@ -51,6 +51,7 @@ struct store {
         char *folder;
         int lock_fd;
         bool in_transaction;
+        int wal_pages; /* of the hot log's WAL, since it was begun anew */
         uint64_t limit;
         struct sealed sealed; /* to find what comes again after it was moved */
         struct late *late;
@@ -71,6 +72,8 @@ int store_check_version(sqlite3 *db, const char *path, int *ret_version, char **
 int store_migrate(sqlite3 *db, const char *path, char **ret_message);
 /* Prepares @sql[i] into @statements[i]; a failure leaves the rest NULL. */
 int store_prepare(sqlite3 *db, const char *const *sql, size_t n, sqlite3_stmt **statements);
+/* Counts the WAL's pages; @userdata is the store. See sqlite3_wal_hook. */
+int store_on_commit(void *userdata, sqlite3 *db, const char *name, int pages);
 /* Runs @sql, which has no parameters and whose rows do not matter. */
 int store_execute(sqlite3 *db, const char *sql);
 
@@ -142,7 +145,7 @@ int64_t store_column_sealed(sqlite3_stmt *statement, int column);
  * it. */
 struct store_step {
         int64_t *blocks; /* of the hot log: they are sealed now */
-        size_t n_blocks, blocks_allocated, removed;
+        size_t n_blocks, blocks_allocated;
         struct store_moved {
                 int64_t stream, last_us, span_us;
         } * moved;
@@ -158,7 +161,7 @@ struct store_step {
         struct sealed_kept *kept;
         size_t n_kept, kept_allocated;
         int64_t scanned_id; /* blocks up to it have marked the totals that they touch */
-        bool begun;         /* all but the blocks is done */
+        size_t done;        /* changes that the loop has made */
 };
 
 /* Steps a statement that gives no row. */

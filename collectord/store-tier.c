@@ -291,11 +291,34 @@ static void remove_file(struct store_keeper *keeper, enum sealed_tier tier, int6
         }
 }
 
+/* Up to which stream a file that is too old is off the counts; 0: it is not begun. */
+static int find_counted(
+        struct store_keeper *keeper, enum sealed_tier tier, int64_t period, int64_t *ret)
+{
+        CLEANUP(store_reset) sqlite3_stmt *statement = keeper->statements[KEEPER_EXPIRED];
+        int code;
+
+        sqlite3_bind_int64(statement, 1, tier);
+        sqlite3_bind_int64(statement, 2, period);
+        code = sqlite3_step(statement);
+        *ret = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+        return store_errno(keeper->db, code);
+}
+
+struct kept_list {
+        struct store_step *step;
+        int64_t counted;
+};
+
 static int add_kept(void *userdata, const struct sealed_kept *kept)
 {
-        struct store_step *step = userdata;
-        int r = keeper_grow(&step->kept, &step->kept_allocated, step->n_kept, sizeof(*step->kept));
+        const struct kept_list *list = userdata;
+        struct store_step *step = list->step;
+        int r;
 
+        if (kept->stream <= list->counted)
+                return 0;
+        r = keeper_grow(&step->kept, &step->kept_allocated, step->n_kept, sizeof(*step->kept));
         if (r == 0)
                 step->kept[step->n_kept++] = *kept;
         return r;
@@ -305,18 +328,21 @@ static int add_kept(void *userdata, const struct sealed_kept *kept)
 static int expire_file(
         struct store_keeper *keeper, enum sealed_tier tier, int64_t period, struct store_step *step)
 {
+        struct kept_list list = {.step = step};
         struct sealed_file *file = NULL;
         int r;
 
-        r = ask(keeper, KEEPER_EXPIRED, tier, period, 0, 0);
-        if (r > 0)
+        r = find_counted(keeper, tier, period, &list.counted);
+        if (r < 0)
+                return r;
+        if (list.counted == INT64_MAX) {
                 remove_file(keeper, tier, period);
-        if (r != 0)
-                return r < 0 ? r : 0;
+                return 0;
+        }
         if (tier == SEALED_RAW) {
                 r = sealed_get(&keeper->sealed, tier, period, &file);
                 if (r == 0)
-                        r = sealed_read_kept(file, add_kept, step);
+                        r = sealed_read_kept(file, add_kept, &list);
                 /* A damaged file goes like the others; only the counts are off. */
                 if (r == -ENOMEM)
                         return r;

@@ -66,18 +66,19 @@ static const char *const write_sql[N_WRITE_STATEMENTS] = {
         [WRITE_REMOVE_BLOCK] = "DELETE FROM block WHERE id = ?1",
         [WRITE_MOVE_STREAM] = "UPDATE stream SET sealed_us = max(ifnull(sealed_us, ?2), ?2), "
                               "span_us = max(span_us, ?3) WHERE id = ?1",
-        [WRITE_NEXT_DIRTY] = "UPDATE meta SET value = value + 1 WHERE key = 'dirty_version' "
-                             "RETURNING value",
-        [WRITE_ADD_DIRTY] = "INSERT INTO dirty VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET "
-                            "version = ?4",
+        [WRITE_NEXT_DIRTY] = "UPDATE meta SET value = value + 1 WHERE key = 'dirty_version'",
+        [WRITE_ADD_DIRTY] = "INSERT INTO dirty SELECT ?1, ?2, ?3, value FROM meta WHERE key = "
+                            "'dirty_version' ON CONFLICT DO UPDATE SET version = excluded.version",
         [WRITE_CLEAR_DIRTY] = "DELETE FROM dirty WHERE tier = ?1 AND slot = ?2 AND stream = ?3 AND "
                               "version = ?4",
-        [WRITE_EXPIRE] = "INSERT INTO expired VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        [WRITE_EXPIRE] = "INSERT INTO expired VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET "
+                         "counted = ?3",
         [WRITE_EXPIRE_STREAM] = "UPDATE stream SET blocks = max(blocks - ?2, 0), "
                                 "rows = max(rows - ?3, 0) WHERE id = ?1",
         [WRITE_SCANNED] = "UPDATE meta SET value = max(value, ?1) WHERE key = 'totals_id'",
-        [WRITE_FORGET_STREAMS] = "UPDATE stream SET first_us = min(?1, last_us) WHERE "
-                                 "first_us < ?1",
+        [WRITE_FORGET_STREAMS] = "UPDATE stream SET first_us = min(?1, last_us) WHERE id IN "
+                                 "(SELECT id FROM stream WHERE first_us < min(?1, last_us) LIMIT "
+                                 "?2)",
 };
 
 static char *make_message(const char *path, const char *reason)
@@ -140,6 +141,7 @@ static int open_store(const char *folder, const char *path, struct store *store,
         r = store_open_database(folder, true, &store->db);
         if (r < 0)
                 return r;
+        sqlite3_wal_hook(store->db, store_on_commit, store);
         r = store_migrate(store->db, path, ret_message);
         if (r < 0)
                 return r;

@@ -23,6 +23,9 @@
 struct store;
 struct store_reader;
 
+/* What all stores of the process keep of their files in memory: beyond it they reuse pages. */
+void store_limit_memory(uint64_t bytes);
+
 /* Makes the folder's store when there is none. *ret_message: one sentence naming the file, freed by
  * the caller. */
 int store_open(const char *folder, struct store **ret, char **ret_message);
@@ -120,10 +123,28 @@ struct store_step;
 int store_keeper_step(struct store_keeper *keeper, int64_t now_us, struct store_step **ret);
 struct store_step *store_step_free(struct store_step *step);
 DEFINE_CLEANUP(store_step, struct store_step *, store_step_free)
-/* Loop thread, in a transaction of its own of a few milliseconds. 1: call it again. */
-int store_follow(struct store *store, struct store_step *step);
+/* Loop thread, in a transaction of its own that takes @slice_us and a commit, however much there is
+ * to do; 0: one change. 1: call it again. */
+#define STORE_SLICE_US 2000u
+int store_follow(struct store *store, struct store_step *step, uint64_t slice_us);
 /* Blocks that the step moves. */
 size_t store_step_blocks(const struct store_step *step);
+
+/*
+ * The hot log's WAL is folded back into its file when it has STORE_FOLD_PAGES: by a thread of its
+ * own with store_fold_run, and then, when it is done, by the loop thread with store_fold_finish,
+ * which finds little left to do. Without that the loop's own commits fold at STORE_WAL_PAGES_MAX.
+ */
+#define STORE_FOLD_PAGES 16384 /* 64 MiB */
+#define STORE_WAL_PAGES_MAX (4 * STORE_FOLD_PAGES)
+struct store_fold;
+int store_fold_open(const char *folder, struct store_fold **ret);
+struct store_fold *store_fold_close(struct store_fold *fold);
+DEFINE_CLEANUP(store_fold, struct store_fold *, store_fold_close)
+int store_fold_run(struct store_fold *fold);
+/* Between transactions. */
+int store_fold_finish(struct store *store);
+int store_wal_pages(const struct store *store);
 
 /*
  * Totals: blocks of increases per step, summed over a cluster's entities of a source (total.h makes

@@ -8,12 +8,16 @@
 #include <systemd/sd-event.h>
 
 #include "collectord/metrics.h"
+#include "collectord/query.h"
 #include "collectord/store.h"
 
 struct upkeep;
-/* All but @folder outlive it. */
+/* All but @folder and @ages outlive it; its queries share with those of @share. */
 int upkeep_new(sd_event *event, const char *folder, const struct store_ages *ages,
-        struct store *store, struct metrics *metrics, struct upkeep **ret);
+        struct store *store, struct query_share *share, struct metrics *metrics,
+        struct upkeep **ret);
+/* To be called after each commit: folds the WAL back when it is large, on a thread. */
+void upkeep_after_commit(struct upkeep *upkeep);
 /* Waits for the step under way; what it did is found again at the next start. */
 struct upkeep *upkeep_free(struct upkeep *upkeep);
 DEFINE_CLEANUP(upkeep, struct upkeep *, upkeep_free)

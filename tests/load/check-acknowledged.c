@@ -33,7 +33,7 @@ static int keep(struct store *store, const char *folder)
                 if (r <= 0)
                         return r;
                 do
-                        r = store_follow(store, step);
+                        r = store_follow(store, step, STORE_SLICE_US);
                 while (r > 0);
         }
         return r;

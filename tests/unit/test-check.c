@@ -126,7 +126,7 @@ static void follow(struct world *world, struct store_step *step)
 {
         int r;
 
-        while ((r = store_follow(world->store, step)) > 0)
+        while ((r = store_follow(world->store, step, STORE_SLICE_US)) > 0)
                 ;
         assert_int_equal(r, 0);
 }

@@ -243,8 +243,9 @@ static int put(struct world *world, uint32_t host, uint32_t index)
         return r;
 }
 
-/* Upkeep until nothing is to do; with @crashes cut short now and then, as a kill does. */
-static void keep(struct world *world, const struct store_ages *ages, bool crashes)
+/* Upkeep until nothing is to do; cut short before one change in @crashes, as a kill does (0:
+ * never). */
+static void keep(struct world *world, const struct store_ages *ages, uint32_t crashes)
 {
         assert_int_equal(store_commit(world->store), 0);
         for (;;) {
@@ -254,8 +255,9 @@ static void keep(struct world *world, const struct store_ages *ages, bool crashe
                 assert_true(r >= 0);
                 if (r == 0)
                         return;
-                while (!(crashes && below(world, 3) == 0)) {
-                        r = store_follow(world->store, step);
+                while (!(crashes && below(world, crashes) == 0)) {
+                        /* A kill may come between any two changes. */
+                        r = store_follow(world->store, step, crashes ? 0 : STORE_SLICE_US);
                         assert_true(r >= 0);
                         if (r == 0)
                                 break;
@@ -263,7 +265,7 @@ static void keep(struct world *world, const struct store_ages *ages, bool crashe
                 if (r > 0) {
                         close_all(world);
                         open_all(world, ages);
-                        crashes = below(world, 4) > 0;
+                        crashes = below(world, 4) > 0 ? crashes : 0;
                 }
         }
 }
@@ -432,7 +434,7 @@ static int count_rows(void *userdata, const struct store_block *stored)
         return 0;
 }
 
-static void deliver_randomly(struct world *world, const struct store_ages *ages, bool crashes)
+static void deliver_randomly(struct world *world, const struct store_ages *ages, uint32_t crashes)
 {
         for (uint32_t i = 0, late = 0; i < ROWS_MAX; i++) {
                 for (uint32_t host = 0; host < HOSTS; host++) {
@@ -463,11 +465,11 @@ static void every_row_is_read_once_whatever_comes_late_or_twice(void **state)
         open_all(world, &ages);
         for (uint32_t i = 0; i < HOSTS; i++)
                 make_history(world, i, 20 * HOUR);
-        deliver_randomly(world, &ages, false);
+        deliver_randomly(world, &ages, 0);
         for (uint32_t i = 0; i < HOSTS; i++)
                 read_host(world, i, 0);
         world->now_us += 2 * HOUR;
-        keep(world, &ages, false);
+        keep(world, &ages, 0);
         for (uint32_t i = 0; i < HOSTS; i++) {
                 struct check check = read_host(world, i, 0);
 
@@ -486,10 +488,10 @@ static void nothing_is_lost_or_doubled_when_the_keeper_is_killed(void **state)
         open_all(world, &ages);
         for (uint32_t i = 0; i < HOSTS; i++)
                 make_history(world, i, 8 * HOUR);
-        deliver_randomly(world, &ages, true);
+        deliver_randomly(world, &ages, 100);
         world->now_us += 2 * HOUR;
-        keep(world, &ages, true);
-        keep(world, &ages, false);
+        keep(world, &ages, 100);
+        keep(world, &ages, 0);
         for (uint32_t i = 0; i < HOSTS; i++) {
                 struct check all = {.world = world};
                 struct id id = host_id(i);
@@ -512,9 +514,9 @@ static void a_coarser_tier_keeps_the_last_row_of_each_window_and_both_sides_of_a
         open_all(world, &ages);
         for (uint32_t i = 0; i < HOSTS; i++)
                 make_history(world, i, 30 * HOUR);
-        deliver_randomly(world, &ages, false);
+        deliver_randomly(world, &ages, 0);
         world->now_us += 20 * DAY;
-        keep(world, &ages, false);
+        keep(world, &ages, 0);
         for (uint32_t i = 0; i < HOSTS; i++) {
                 struct check raw = read_host(world, i, 0);
                 struct check minute = read_host(world, i, 60 * SECOND);
@@ -541,14 +543,14 @@ static void a_late_block_is_in_every_tier(void **state)
                 if (i != late)
                         put(world, 0, i);
         now_us = world->now_us += 20 * DAY;
-        keep(world, &ages, false);
+        keep(world, &ages, 0);
         read_host(world, 0, 60 * SECOND);
         put(world, 0, late);
         world->now_us = now_us;
         /* At once, from what is finer; and when the tiers were made anew. */
         read_host(world, 0, 60 * SECOND);
         read_host(world, 0, 3600 * SECOND);
-        keep(world, &ages, false);
+        keep(world, &ages, 0);
         read_host(world, 0, 0);
         read_host(world, 0, 60 * SECOND);
         read_host(world, 0, 3600 * SECOND);
@@ -576,18 +578,50 @@ static void a_day_that_is_too_old_goes_and_its_minutes_stay(void **state)
         for (uint32_t i = 0; i < world->hosts[0].n_pieces; i++) {
                 put(world, 0, i);
                 if (i % 100 == 0)
-                        keep(world, &ages, false);
+                        keep(world, &ages, 0);
         }
         world->now_us = START + 31 * HOUR;
-        keep(world, &ages, false);
+        keep(world, &ages, 0);
         assert_int_equal(read_host(world, 0, 0).rows, world->hosts[0].n_rows);
         world->now_us = START + 2 * DAY + HOUR;
-        keep(world, &ages, false);
+        keep(world, &ages, 0);
         check = read_host(world, 0, 60 * SECOND);
         assert_in_range(check.rows, world->hosts[0].n_rows / 6, world->hosts[0].n_rows / 4);
         assert_int_equal(store_read_streams(world->reader, count_stream, &sum), 0);
         assert_in_range(sum.rows, 1, world->hosts[0].n_rows / 3);
         assert_true(sum.first_us == world->hosts[0].rows[0].time_us);
+}
+
+static void a_day_that_goes_is_taken_off_the_counts_once_however_often_the_keeper_is_killed(
+        void **state)
+{
+        static const struct store_ages all = {0},
+                                       ages = {.raw_us = DAY, .minute_us = DAY, .hour_us = DAY};
+        struct world *world = *state;
+        struct store_stream sum = {0};
+        uint64_t rows = 0;
+
+        open_all(world, &all);
+        for (uint32_t i = 0; i < HOSTS; i++) {
+                struct host *host = &world->hosts[i];
+
+                make_history(world, i, 30 * HOUR);
+                for (uint32_t k = 0; k < host->n_pieces; k++) {
+                        put(world, i, k);
+                        if (host->rows[host->pieces[k].first_row].time_us >= START + DAY)
+                                rows += host->pieces[k].rows;
+                }
+        }
+        world->now_us = START + 32 * HOUR;
+        keep(world, &all, 0);
+        close_all(world);
+        open_all(world, &ages);
+        world->now_us = START + 2 * DAY + HOUR;
+        keep(world, &ages, 3);
+        keep(world, &ages, 0);
+        assert_int_equal(store_read_streams(world->reader, count_stream, &sum), 0);
+        assert_true(rows > 0);
+        assert_int_equal(sum.rows, rows);
 }
 
 static void a_file_that_is_damaged_hides_nothing_else(void **state)
@@ -605,7 +639,7 @@ static void a_file_that_is_damaged_hides_nothing_else(void **state)
         for (uint32_t i = 0; i < world->hosts[0].n_pieces; i++)
                 put(world, 0, i);
         world->now_us = START + 47 * HOUR;
-        keep(world, &ages, false);
+        keep(world, &ages, 0);
         close_all(world);
         snprintf(path, sizeof(path), "%s/raw-20261201.db", world->folder);
         fd = open(path, O_WRONLY);
@@ -640,7 +674,7 @@ static void goes_on_with_the_store_of_the_first_version(void **state)
         assert_int_equal(check.rows, 30);
         assert_int_equal(check.blocks, 3);
         world->now_us = START;
-        keep(world, &ages, false);
+        keep(world, &ages, 0);
         check = (struct check){.world = world};
         assert_int_equal(store_read_blocks(world->reader, SOURCE_DISKSTATS, NULL, 0, START, 0,
                                  count_rows, &check),
@@ -658,6 +692,7 @@ int main(void)
                 TEST(a_coarser_tier_keeps_the_last_row_of_each_window_and_both_sides_of_a_tear),
                 TEST(a_late_block_is_in_every_tier),
                 TEST(a_day_that_is_too_old_goes_and_its_minutes_stay),
+                TEST(a_day_that_goes_is_taken_off_the_counts_once_however_often_the_keeper_is_killed),
                 TEST(a_file_that_is_damaged_hides_nothing_else),
                 TEST(goes_on_with_the_store_of_the_first_version),
         };

@@ -404,6 +404,44 @@ static void sees_one_state_between_begin_and_end(void **state)
 }
 
 /* Writes @size bytes of @content over the store's file from @offset; @size 0 cuts it there. */
+/* Until the WAL has @pages. */
+static uint64_t fill_wal(struct store *store, uint64_t sequence, int pages)
+{
+        static char content[4000];
+
+        memset(content, 'x', sizeof(content) - 1);
+        while (store_wal_pages(store) < pages) {
+                struct block_header block = header(1, sequence++, 0);
+
+                put_committed(store, &block, content);
+        }
+        return sequence;
+}
+
+static void folds_its_wal_back_once_no_reader_holds_on_to_an_old_state(void **state)
+{
+        CLEANUP(store) struct store *store = open_store(*state);
+        CLEANUP(store_reader) struct store_reader *reader = open_reader(*state);
+        CLEANUP(store_fold) struct store_fold *fold = NULL;
+        uint64_t sequence;
+
+        assert_int_equal(store_fold_open(*state, &fold), 0);
+        sequence = fill_wal(store, 0, 100);
+        assert_int_equal(store_reader_begin(reader), 0);
+        sequence = fill_wal(store, sequence, 200);
+        /* What the reader has not seen must not go into the file under its feet. */
+        assert_int_equal(store_fold_run(fold), 0);
+        assert_int_equal(store_fold_finish(store), 0);
+        sequence = fill_wal(store, sequence, 210);
+        store_reader_end(reader);
+        assert_int_equal(store_fold_run(fold), 0);
+        /* Beside the writer, whose last pages are left for the loop. */
+        (void)fill_wal(store, sequence, 220);
+        assert_int_equal(store_fold_finish(store), 0);
+        put_committed(store, &(struct block_header){.host.bytes = {2}, .rows = 1}, "y");
+        assert_in_range(store_wal_pages(store), 1, 20);
+}
+
 static void damage(const char *folder, off_t offset, const void *content, size_t size)
 {
         char path[256];
@@ -605,6 +643,7 @@ int main(void)
                 TEST(says_full_at_its_limit_and_goes_on_after),
                 TEST(gives_up_a_read_at_its_deadline),
                 TEST(sees_one_state_between_begin_and_end),
+                TEST(folds_its_wal_back_once_no_reader_holds_on_to_an_old_state),
                 TEST(names_the_file_when_it_is_not_a_store),
                 TEST(names_the_file_when_it_is_cut),
                 TEST(refuses_a_newer_schema),

@@ -320,7 +320,7 @@ static void keep(struct world *world, uint32_t steps)
                 assert_true(r >= 0);
                 if (r == 0)
                         return;
-                while ((r = store_follow(world->store, step)) > 0)
+                while ((r = store_follow(world->store, step, STORE_SLICE_US)) > 0)
                         ;
                 assert_int_equal(r, 0);
         }
