@@ -158,6 +158,8 @@ int api_problem_errno(const struct api_request *request, struct api_response *re
                 return api_problem(request, response, 507, "the store cannot be written");
         case -EBUSY:
                 return api_problem(request, response, 503, "the store is busy");
+        case -EIO:
+                return api_problem(request, response, 503, "the store's disk fails");
         case -EBADMSG:
                 return api_problem(request, response, 500, "the store is damaged");
         default:

@@ -32,13 +32,15 @@ const struct sealed_layout sealed_layouts[SEALED_KINDS] = {
 
 /* clang-format off */
 static const char schema[] =
-        "PRAGMA page_size=65536; PRAGMA journal_mode=WAL;"
+        "PRAGMA page_size=65536;"
         "BEGIN IMMEDIATE;"
         "CREATE TABLE IF NOT EXISTS part(id INTEGER PRIMARY KEY, first_us INTEGER NOT NULL,"
         "  last_us INTEGER NOT NULL, blocks INTEGER NOT NULL, rows INTEGER NOT NULL, data BLOB NOT NULL);"
         "CREATE TABLE IF NOT EXISTS kept(stream INTEGER PRIMARY KEY, blocks INTEGER NOT NULL, rows INTEGER NOT NULL);"
         "PRAGMA application_id=1400140642; PRAGMA user_version=1;"
-        "COMMIT";
+        "COMMIT;"
+        /* Last: until here all is in the one file, and a failure is told. */
+        "PRAGMA journal_mode=WAL";
 _Static_assert(SEALED_APPLICATION_ID == 1400140642 && SEALED_VERSION == 1, "as the schema says");
 
 static const char *const sealed_sql[SEALED_STATEMENTS] = {
@@ -49,7 +51,7 @@ static const char *const sealed_sql[SEALED_STATEMENTS] = {
         [SEALED_REMOVE] = "DELETE FROM part WHERE id BETWEEN ?1 AND ?2",
         [SEALED_COUNT] = "INSERT INTO kept VALUES (?1, ?2, ?3) ON CONFLICT(stream) DO UPDATE SET "
                          "blocks = blocks + ?2, rows = rows + ?3",
-        [SEALED_KEPT] = "SELECT stream, blocks, rows FROM kept",
+        [SEALED_KEPT] = "SELECT stream, blocks, rows FROM kept ORDER BY stream",
         [SEALED_HAS] = "SELECT 1 FROM kept WHERE stream = ?1",
 };
 /* clang-format on */
@@ -168,17 +170,70 @@ int sealed_check_version(sqlite3 *db, bool write)
         return version == SEALED_VERSION ? 0 : -EPROTONOSUPPORT;
 }
 
+static void unlink_fresh(const char *fresh)
+{
+        static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+
+        for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+                CLEANUP(str) char *path = NULL;
+
+                if (asprintf(&path, "%s%s", fresh, suffixes[i]) >= 0)
+                        (void)unlink(path);
+                else
+                        path = NULL;
+        }
+}
+
+static int make_fresh(const char *fresh)
+{
+        CLEANUP(fd) int fd = open(fresh, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+        sqlite3 *db = NULL;
+        int code, r;
+
+        if (fd < 0)
+                return -errno;
+        code = sqlite3_open_v2(fresh, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+        r = code == SQLITE_OK ? store_execute(db, schema) : db ? store_errno(db, code) : -ENOMEM;
+        sqlite3_close(db);
+        return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
+}
+
+/* Under another name first: a file of ours is whole from its beginning, whatever happens on the
+ * way, and one that holds nothing is damaged. */
+static int make_file(const char *folder, const char *path)
+{
+        CLEANUP(str) char *fresh = NULL;
+        CLEANUP(fd) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        if (asprintf(&fresh, "%s.new", path) < 0) {
+                fresh = NULL;
+                return -ENOMEM;
+        }
+        unlink_fresh(fresh);
+        r = make_fresh(fresh);
+        if (r == 0 && rename(fresh, path) < 0)
+                r = -errno;
+        if (r < 0)
+                unlink_fresh(fresh);
+        else if (fsync(fd) < 0)
+                r = -errno;
+        return r;
+}
+
 static int open_file(const struct sealed *sealed, const char *path, struct sealed_file *file)
 {
         int code, r;
 
-        if (sealed->write) {
-                CLEANUP(fd) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-
-                if (fd < 0)
+        if (access(path, F_OK) < 0) {
+                if (errno != ENOENT || !sealed->write)
                         return -errno;
-        } else if (access(path, F_OK) < 0)
-                return -errno;
+                r = make_file(sealed->folder, path);
+                if (r < 0)
+                        return r;
+        }
         code = sqlite3_open_v2(path, &file->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
         if (code != SQLITE_OK)
                 return file->db ? store_errno(file->db, code) : -ENOMEM;
@@ -187,7 +242,8 @@ static int open_file(const struct sealed *sealed, const char *path, struct seale
         r = sealed_check_version(file->db, sealed->write);
         if (r == 0)
                 r = store_execute(file->db,
-                        sealed->write ? "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=32;"
+                        sealed->write ? "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                                        "PRAGMA wal_autocheckpoint=32;"
                                         "PRAGMA journal_size_limit=0; PRAGMA cache_size=-8192"
                                       : "PRAGMA query_only=1; PRAGMA cache_size=-2048");
         if (r < 0)
