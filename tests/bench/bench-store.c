@@ -6,6 +6,7 @@
  *     bench-store diskstats-1s.txt [FOLDER [density | cluster | month | year]]
  */
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -161,7 +162,7 @@ static int follow(struct store *store, struct store_step *step, uint64_t *ret_lo
         do {
                 uint64_t begin_us = clock_monotonic_us(), us;
 
-                r = store_follow(store, step);
+                r = store_follow(store, step, STORE_SLICE_US);
                 us = clock_monotonic_us() - begin_us;
                 if (us > *ret_longest_us)
                         *ret_longest_us = us;
@@ -290,7 +291,7 @@ static int measure_density(FILE *trace, const char *folder, const char *what, bo
 #define DAY (86400 * SECOND)
 
 static const struct store_ages year_ages = {
-        .raw_us = 7 * DAY, .minute_us = 30 * DAY, .hour_us = 730 * DAY};
+        .raw_us = 365 * DAY, .minute_us = 365 * DAY, .hour_us = 730 * DAY};
 
 static int fill_year(struct world *world, struct store *store, const char *folder)
 {
@@ -310,16 +311,75 @@ static int fill_year(struct world *world, struct store *store, const char *folde
         return r == 0 ? keep(folder, &year_ages, store, BEGIN + YEAR_DAYS * DAY, &longest_us) : r;
 }
 
-/* Acknowledgements: a block of a host and its commit, one after the other. */
-static int measure_acks(struct world *world, struct store *store, const char *what, int64_t from_us)
+/* A keeper on a thread, whose steps the loop follows between acknowledgements, as in upkeep.c. */
+struct beside {
+        const char *folder;
+        int64_t now_us;
+        atomic_bool stop;
+        _Atomic(struct store_step *) step; /* to follow */
+        uint64_t steps, blocks;
+        int result;
+};
+
+static void *keep_busy(void *userdata)
 {
-        double times[2000];
+        CLEANUP(store_keeper) struct store_keeper *keeper = NULL;
+        struct beside *beside = userdata;
+        int r;
+
+        r = store_keeper_open(beside->folder, &year_ages, &keeper);
+        while (!beside->stop && r >= 0) {
+                struct store_step *step = NULL;
+
+                if (beside->step) {
+                        usleep(200);
+                        continue;
+                }
+                r = store_keeper_step(keeper, beside->now_us, &step);
+                if (r > 0) {
+                        beside->steps++;
+                        beside->blocks += store_step_blocks(step);
+                        beside->step = step;
+                } else {
+                        usleep(1000);
+                }
+        }
+        beside->result = r;
+        return NULL;
+}
+
+static int follow_slice(struct store *store, struct beside *beside)
+{
+        struct store_step *step = beside->step;
+        int r;
+
+        if (!step)
+                return 0;
+        r = store_follow(store, step, STORE_SLICE_US);
+        if (r > 0)
+                return 0;
+        store_step_free(step);
+        beside->step = NULL;
+        return r;
+}
+
+#define ACKS 2000u
+
+/* A block of a host and its commit, one after the other, each with the slice of upkeep that it may
+ * have to wait for. */
+static int measure_acks(struct world *world, struct store *store, const char *what, int64_t from_us,
+        struct beside *beside)
+{
+        double times[ACKS];
         int r = 0;
 
-        for (uint32_t i = 0; i < 2000 && r == 0; i++) {
+        for (uint32_t i = 0; i < ACKS && r == 0; i++) {
                 uint64_t begin_us = clock_monotonic_us();
 
-                r = store_begin(store);
+                if (beside)
+                        r = follow_slice(store, beside);
+                if (r == 0)
+                        r = store_begin(store);
                 if (r == 0)
                         r = world_put(world, store, i % YEAR_HOSTS,
                                 from_us + i / YEAR_HOSTS * 60 * SECOND, 10 * SECOND, 6);
@@ -329,52 +389,44 @@ static int measure_acks(struct world *world, struct store *store, const char *wh
         }
         if (r < 0)
                 return r;
-        qsort(times, 2000, sizeof(*times), compare_doubles);
-        print_row(what, times[1979], "ms", 0);
+        qsort(times, ACKS, sizeof(*times), compare_doubles);
+        print_row(what, times[ACKS * 99 / 100 - 1], "ms", 0);
+        print_row("  the slowest", times[ACKS - 1], "ms", 0);
         return 0;
 }
 
-struct upkeep_thread {
-        const char *folder;
-        atomic_bool stop;
-        int64_t now_us;
-        uint64_t steps;
-        int result;
-};
-
-/* Steps without end, each from the state that the one before left: none is followed. */
-static void *keep_busy(void *userdata)
-{
-        struct upkeep_thread *thread = userdata;
-        int r = 0;
-
-        while (!thread->stop && r >= 0) {
-                CLEANUP(store_keeper) struct store_keeper *keeper = NULL;
-                CLEANUP(store_step) struct store_step *step = NULL;
-                static const struct store_ages now = {0};
-
-                r = store_keeper_open(thread->folder, &now, &keeper);
-                if (r == 0)
-                        r = store_keeper_step(keeper, thread->now_us, &step);
-                thread->steps++;
-        }
-        thread->result = r;
-        return NULL;
-}
-
+/* A month later: what has come is merged, and 30 days go. */
 static int measure_busy_acks(struct world *world, struct store *store, const char *folder)
 {
         int64_t from_us = BEGIN + (YEAR_DAYS + 3) * DAY;
-        struct upkeep_thread thread = {.folder = folder, .now_us = from_us + 30 * DAY};
+        struct beside beside = {.folder = folder, .now_us = from_us + 30 * DAY};
         pthread_t id;
         int r;
 
-        if (pthread_create(&id, NULL, keep_busy, &thread) != 0)
+        if (pthread_create(&id, NULL, keep_busy, &beside) != 0)
                 return -EAGAIN;
-        r = measure_acks(world, store, "acknowledgement beside a busy keeper, p99", from_us);
-        thread.stop = true;
+        r = measure_acks(
+                world, store, "acknowledgement beside retention and merge, p99", from_us, &beside);
+        beside.stop = true;
         pthread_join(id, NULL);
-        return r < 0 ? r : thread.result < 0 ? thread.result : 0;
+        store_step_free(beside.step);
+        print_row("  steps of upkeep meanwhile", (double)beside.steps, "", 0);
+        print_row("  blocks that they moved", (double)beside.blocks, "", 0);
+        return r < 0 ? r : beside.result < 0 ? beside.result : 0;
+}
+
+static unsigned count_files(const char *folder)
+{
+        unsigned n = 0;
+        DIR *open = opendir(folder);
+        struct dirent *entry;
+
+        while (open && (entry = readdir(open)))
+                n += strstr(entry->d_name, ".db") &&
+                     entry->d_name[strlen(entry->d_name) - 1] == 'b';
+        if (open)
+                closedir(open);
+        return n;
 }
 
 static int measure_year(FILE *trace, const char *folder)
@@ -382,7 +434,7 @@ static int measure_year(FILE *trace, const char *folder)
         CLEANUP(store) struct store *store = NULL;
         CLEANUP(store_reader) struct store_reader *reader = NULL;
         struct world world;
-        uint64_t begin_us;
+        uint64_t begin_us = clock_monotonic_us();
         int r;
 
         rewind(trace);
@@ -392,6 +444,8 @@ static int measure_year(FILE *trace, const char *folder)
         if (r == 0)
                 r = fill_year(&world, store, folder);
         store = store_close(store);
+        print_row("generating the year", (double)(clock_monotonic_us() - begin_us) / 1e6, "s", 0);
+        print_row("databases of a year", count_files(folder), "", 0);
         begin_us = clock_monotonic_us();
         if (r == 0)
                 r = open_store(folder, &world, &store);
@@ -412,7 +466,8 @@ static int measure_year(FILE *trace, const char *folder)
                 r = measure_query(reader, "one device, the whole year, 360 days, p99",
                         &(struct question){"node1/sdab", BEGIN + 2 * DAY, DAY, STEPS}, 0);
         if (r == 0)
-                r = measure_acks(&world, store, "acknowledgement, p99", BEGIN + YEAR_DAYS * DAY);
+                r = measure_acks(
+                        &world, store, "acknowledgement, p99", BEGIN + YEAR_DAYS * DAY, NULL);
         if (r == 0)
                 r = measure_busy_acks(&world, store, folder);
         world_done(&world);
