@@ -175,7 +175,7 @@ static int follow(struct store *store, struct store_step *step, uint64_t *ret_lo
  * Totals are made of the small blocks that came, before these become parts of hundreds of rows, as
  * where upkeep has time each minute.
  */
-static int keep(const char *folder, const struct store_ages *ages, struct store *store,
+static int keep(const char *folder, const struct store_ages *ages, bool totals, struct store *store,
         int64_t now_us, uint64_t *ret_longest_us)
 {
         CLEANUP(store_keeper) struct store_keeper *keeper = NULL;
@@ -188,7 +188,8 @@ static int keep(const char *folder, const struct store_ages *ages, struct store 
         while (r == 0) {
                 CLEANUP(store_step) struct store_step *step = NULL;
 
-                r = total_maker_step(maker, now_us, &step);
+                if (totals)
+                        r = total_maker_step(maker, now_us, &step);
                 if (r == 0)
                         r = store_keeper_step(keeper, now_us, &step);
                 if (r <= 0)
@@ -212,7 +213,7 @@ static int measure_queries(
         if (r == 0)
                 r = fill_hour(world, store, interval * SECOND, rows);
         if (r == 0)
-                r = keep(folder, &ages, store, BEGIN + 7200 * SECOND, &longest_us);
+                r = keep(folder, &ages, true, store, BEGIN + 7200 * SECOND, &longest_us);
         if (r == 0)
                 r = store_reader_open(folder, &reader);
         if (r < 0)
@@ -272,10 +273,10 @@ static int measure_density(FILE *trace, const char *folder, const char *what, bo
                 if (r == 0)
                         r = store_commit(store);
                 if (r == 0 && (at_us - BEGIN) % (86400 * SECOND / 8) == 0)
-                        r = keep(folder, &ages, store, at_us, &longest_us);
+                        r = keep(folder, &ages, true, store, at_us, &longest_us);
         }
         if (r == 0)
-                r = keep(folder, &ages, store, end_us + 86400 * SECOND, &longest_us);
+                r = keep(folder, &ages, true, store, end_us + 86400 * SECOND, &longest_us);
         store = store_close(store);
         world_done(&world);
         if (r == 0)
@@ -283,10 +284,15 @@ static int measure_density(FILE *trace, const char *folder, const char *what, bo
         return r;
 }
 
-/* ---- a year ---- */
+/* ---- a year ----
+ *
+ * Without totals, which take a quarter of an hour to make for so many minutes at once.
+ */
 
-#define YEAR_HOSTS 4u
-#define YEAR_DEVICES 4u
+#define YEAR_HOSTS 42u /* of 24 disks: 1,008 OSDs */
+#define YEAR_DEVICES 24u
+#define YEAR_INTERVAL (600 * SECOND) /* as many files and streams as at 10 s, in a minute */
+#define YEAR_ROWS 36u
 #define YEAR_DAYS 365
 #define DAY (86400 * SECOND)
 
@@ -299,16 +305,17 @@ static int fill_year(struct world *world, struct store *store, const char *folde
         int r = 0;
 
         for (int64_t at_us = BEGIN; at_us < BEGIN + YEAR_DAYS * DAY && r == 0;
-                at_us += 3600 * SECOND) {
+                at_us += YEAR_ROWS * YEAR_INTERVAL) {
                 r = store_begin(store);
                 for (uint32_t host = 0; host < world->n_hosts && r == 0; host++)
-                        r = world_put(world, store, host, at_us, 60 * SECOND, 60);
+                        r = world_put(world, store, host, at_us, YEAR_INTERVAL, YEAR_ROWS);
                 if (r == 0)
                         r = store_commit(store);
                 if (r == 0 && (at_us - BEGIN) % (2 * DAY) == 0)
-                        r = keep(folder, &year_ages, store, at_us, &longest_us);
+                        r = keep(folder, &year_ages, false, store, at_us, &longest_us);
         }
-        return r == 0 ? keep(folder, &year_ages, store, BEGIN + YEAR_DAYS * DAY, &longest_us) : r;
+        return r == 0 ? keep(folder, &year_ages, false, store, BEGIN + YEAR_DAYS * DAY, &longest_us)
+                      : r;
 }
 
 /* A keeper on a thread, whose steps the loop follows between acknowledgements, as in upkeep.c. */
