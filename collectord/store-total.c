@@ -132,26 +132,29 @@ static int put_all(struct sealed_file *file, int64_t slot, const struct store_to
         return r;
 }
 
+/* *@file: in whose transaction the slots before were put. One commit for all slots of a file. */
 static int put_slot(struct store_keeper *keeper, enum sealed_tier tier, int64_t slot,
-        const struct store_total *list, size_t n)
+        const struct store_total *list, size_t n, struct sealed_file **file)
 {
         const struct sealed_layout *layout = &sealed_layouts[tier];
-        struct sealed_file *file = NULL;
+        struct sealed_file *next = NULL;
         int r;
 
         if (n == 0)
                 return 0;
-        r = sealed_get(&keeper->sealed, tier, slot / (layout->period_us / layout->slot_us), &file);
-        if (r == 0)
-                r = sealed_begin(file);
+        r = sealed_get(&keeper->sealed, tier, slot / (layout->period_us / layout->slot_us), &next);
         if (r < 0)
                 return r;
-        r = put_all(file, slot, list, n);
-        if (r == 0)
-                r = sealed_commit(file);
-        if (r < 0)
-                sealed_rollback(file);
-        return r;
+        if (next != *file) {
+                r = *file ? sealed_commit(*file) : 0;
+                if (r < 0)
+                        return r;
+                *file = next;
+                r = sealed_begin(next);
+                if (r < 0)
+                        return r;
+        }
+        return put_all(next, slot, list, n);
 }
 
 static int clean_slot(struct store_step *step, const struct store_total_slot *slot, bool filled)
@@ -173,6 +176,7 @@ int store_keeper_put_totals(struct store_keeper *keeper, const struct store_tota
         size_t n_slots, const struct store_total *list, size_t n, struct store_step **ret)
 {
         CLEANUP(store_step) struct store_step *step = calloc(1, sizeof(*step));
+        struct sealed_file *file = NULL;
         int r = 0;
 
         if (!step)
@@ -186,12 +190,17 @@ int store_keeper_put_totals(struct store_keeper *keeper, const struct store_tota
                 for (end = begin; end < n && list[end].first_us < slots[i].to_us;)
                         end++;
                 r = put_slot(keeper, tier, sealed_slot(tier, slots[i].from_us), list + begin,
-                        end - begin);
+                        end - begin, &file);
                 if (r == 0)
                         r = clean_slot(step, &slots[i], end > begin);
         }
-        if (r < 0)
+        if (r == 0 && file)
+                r = sealed_commit(file);
+        if (r < 0) {
+                if (file)
+                        sealed_rollback(file);
                 return r;
+        }
         *ret = STEAL(step);
         return 0;
 }
