@@ -106,8 +106,7 @@ static int begin(void **state)
         struct world *world = calloc(1, sizeof(*world));
         const char *seed = getenv("STRATA_SEED");
 
-        strcpy(world->folder, "/tmp/strata-sealed-XXXXXX");
-        assert_non_null(mkdtemp(world->folder));
+        assert_true(folder_make(world->folder, "sealed"));
         world->seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) * 2654435761u | 1;
         print_message("# STRATA_SEED=%llu\n", (unsigned long long)world->seed);
         assert_int_equal(block_encoder_new(&world->encoder), 0);

@@ -117,8 +117,7 @@ static int begin(void **state)
         const char *seed = getenv("STRATA_SEED");
         CLEANUP(str) char *message = NULL;
 
-        strcpy(world->folder, "/tmp/strata-total-XXXXXX");
-        assert_non_null(mkdtemp(world->folder));
+        assert_true(folder_make(world->folder, "total"));
         world->seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) * 2654435761u | 1;
         print_message("# STRATA_SEED=%llu\n", (unsigned long long)world->seed);
         if (store_open(world->folder, &world->store, &message) < 0)
