@@ -502,9 +502,9 @@ static int fill_month(struct world *world, struct store *store, const char *fold
                 if (r == 0)
                         r = store_commit(store);
                 if (r == 0 && (at_us - BEGIN) % (3600 * SECOND) == 0)
-                        r = keep(folder, &year_ages, store, at_us, &longest_us);
+                        r = keep(folder, &year_ages, true, store, at_us, &longest_us);
         }
-        return r == 0 ? keep(folder, &year_ages, store, BEGIN + (MONTH_DAYS + 1) * DAY, &longest_us)
+        return r == 0 ? keep(folder, &year_ages, true, store, BEGIN + (MONTH_DAYS + 1) * DAY, &longest_us)
                       : r;
 }
 
