@@ -18,6 +18,8 @@
 #include "lib/clock.h"
 #include "tests/load/row-list.h"
 
+#define SLICE_US 1000000u /* nobody waits */
+
 /* Moves what may be moved, without waiting until it settles. */
 static int keep(struct store *store, const char *folder)
 {
@@ -33,7 +35,7 @@ static int keep(struct store *store, const char *folder)
                 if (r <= 0)
                         return r;
                 do
-                        r = store_follow(store, step, STORE_SLICE_US);
+                        r = store_follow(store, step, SLICE_US);
                 while (r > 0);
         }
         return r;
