@@ -258,8 +258,11 @@ static int begin_schema(struct tier *tier, const struct block *block)
         r = gather_begin(&tier->gather, block, list, n);
         if (r < 0)
                 return r;
-        tier->gather.header.interval_us = tier->interval_us;
         tier->header = *block_get_header(block);
+        /* Rows that came less often than the windows are stay as far apart as they were. */
+        tier->gather.header.interval_us = tier->header.interval_us > tier->interval_us
+                                                  ? tier->header.interval_us
+                                                  : tier->interval_us;
         tier->n_below = block_get_n_columns(block);
         forget_range(tier);
         return 0;

@@ -527,6 +527,65 @@ static void a_coarser_tier_keeps_the_last_row_of_each_window_and_both_sides_of_a
         }
 }
 
+struct coarse {
+        struct tier *next; /* made of what comes, or NULL */
+        uint64_t interval_us;
+        uint32_t rows;
+};
+
+static int take_coarse(void *userdata, const struct merge_piece *piece)
+{
+        struct coarse *coarse = userdata;
+        struct block_header header;
+        size_t size;
+
+        assert_int_equal(block_peek(piece->bytes, piece->size, &header, &size), 0);
+        assert_int_equal(header.interval_us, coarse->interval_us);
+        coarse->rows += header.rows;
+        return coarse->next ? tier_add(coarse->next, piece->bytes, piece->size) : 0;
+}
+
+/* An interval that is too short would make each pair of rows a hole, and no edge between them
+ * known. */
+static void rows_that_are_further_apart_than_a_tiers_windows_are_no_holes(void **state)
+{
+        struct world *world = *state;
+        CLEANUP(tier) struct tier *minutes = NULL;
+        CLEANUP(tier) struct tier *hours = NULL;
+        struct coarse hour = {NULL, 3600 * SECOND, 0}, minute = {NULL, 600 * SECOND, 0};
+        static uint64_t values[48][COLUMNS];
+        static int64_t times[48];
+        struct block_entity entities[ENTITIES] = {
+                {.name = "sda", .identity = "a"}, {.name = "sdb", .identity = "b"}};
+        struct block_rows rows = {
+                .header = {.host = host_id(0),
+                        .source = SOURCE_DISKSTATS,
+                        .interval_us = 600 * SECOND,
+                        .rows = 48},
+                .entities = entities,
+                .n_entities = ENTITIES,
+                .columns = columns,
+                .n_columns = COLUMNS,
+                .times_us = times,
+                .values = &values[0][0],
+        };
+        const uint8_t *bytes;
+        size_t size;
+
+        for (uint32_t i = 0; i < 48; i++)
+                times[i] = START + 50 + i * 600 * SECOND;
+        assert_int_equal(block_encode(world->encoder, &rows, &bytes, &size), 0);
+        assert_int_equal(tier_new(3600 * SECOND, take_coarse, &hour, &hours), 0);
+        minute.next = hours;
+        assert_int_equal(tier_new(60 * SECOND, take_coarse, &minute, &minutes), 0);
+        assert_int_equal(tier_add(minutes, bytes, size), 0);
+        assert_int_equal(tier_finish(minutes), 0);
+        assert_int_equal(tier_finish(hours), 0);
+        assert_int_equal(minute.rows, 48);
+        /* The last of each hour, and the first and the last of all. */
+        assert_in_range(hour.rows, 8, 10);
+}
+
 static void a_late_block_is_in_every_tier(void **state)
 {
         static const struct store_ages ages = {0};
@@ -689,6 +748,7 @@ int main(void)
                 TEST(every_row_is_read_once_whatever_comes_late_or_twice),
                 TEST(nothing_is_lost_or_doubled_when_the_keeper_is_killed),
                 TEST(a_coarser_tier_keeps_the_last_row_of_each_window_and_both_sides_of_a_tear),
+                TEST(rows_that_are_further_apart_than_a_tiers_windows_are_no_holes),
                 TEST(a_late_block_is_in_every_tier),
                 TEST(a_day_that_is_too_old_goes_and_its_minutes_stay),
                 TEST(a_day_that_goes_is_taken_off_the_counts_once_however_often_the_keeper_is_killed),
