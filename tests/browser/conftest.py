@@ -117,7 +117,9 @@ def driver():
 
 @pytest.fixture
 def page(driver):
-    return Page(driver)
+    yield Page(driver)
+    # The tab is the next test's, too: what it was given is not.
+    driver.execute_script("sessionStorage.clear()")
 
 
 @pytest.fixture(scope="session")
