@@ -4,7 +4,6 @@
  * nothing of it outlives the test; where that is not allowed the tests are skipped.
  */
 #include <errno.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,19 +13,8 @@
 #include <cmocka.h>
 
 #include "agentd/rows.h"
+#include "mount-fixture.h"
 #include "spool-fixture.h"
-
-/* In a chroot "/" is no mount (EINVAL): then what is mounted may show outside, until it is
- * unmounted. */
-static bool own_namespace(void)
-{
-        static int made = -1;
-
-        if (made < 0)
-                made = unshare(CLONE_NEWNS) == 0 &&
-                       (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 || errno == EINVAL);
-        return made > 0;
-}
 
 static int set_up(void **state)
 {
@@ -46,7 +34,7 @@ static int tear_down(void **state)
 
 static void mount_small(const struct spool_bench *bench, const char *options)
 {
-        if (!own_namespace())
+        if (!mount_own_namespace())
                 skip();
         assert_int_equal(mount("none", bench->folder, "tmpfs", 0, options), 0);
 }
@@ -156,7 +144,7 @@ static bool mount_ext4(const struct spool_bench *bench)
 {
         char command[512];
 
-        if (!own_namespace())
+        if (!mount_own_namespace())
                 return false;
         snprintf(command, sizeof(command),
                 "truncate -s 8M '%s.img' && mke2fs -q -t ext4 -e remount-ro '%s.img' 2>/dev/null "

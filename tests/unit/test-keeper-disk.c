@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,6 +20,7 @@
 #include "collectord/store.h"
 #include "lib/metric.h"
 #include "tests/unit/folder-fixture.h"
+#include "tests/unit/mount-fixture.h"
 
 #define SECOND INT64_C(1000000)
 #define START (INT64_C(1796083200) * SECOND)
@@ -41,17 +41,6 @@ struct world {
 };
 
 /* ---- disks ---- */
-
-/* In a chroot "/" is no mount (EINVAL). */
-static bool own_namespace(void)
-{
-        static int made = -1;
-
-        if (made < 0)
-                made = unshare(CLONE_NEWNS) == 0 &&
-                       (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 || errno == EINVAL);
-        return made > 0;
-}
 
 /* A shell's command with the folder in it. */
 #define RUN(world, format)                                                                         \
@@ -276,7 +265,7 @@ static void a_full_disk_stops_upkeep_and_costs_no_row(void **state)
         struct world *world = *state;
         uint32_t failed = 0;
 
-        if (!own_namespace())
+        if (!mount_own_namespace())
                 skip();
         assert_int_equal(mount("none", world->folder, "tmpfs", 0, "size=8m"), 0);
         open_store(world);
@@ -305,7 +294,7 @@ static void a_full_disk_refuses_uploads_and_takes_them_again(void **state)
         uint32_t before;
         int r;
 
-        if (!own_namespace())
+        if (!mount_own_namespace())
                 skip();
         assert_int_equal(mount("none", world->folder, "tmpfs", 0, "size=8m"), 0);
         open_store(world);
@@ -333,7 +322,7 @@ static void a_disk_that_turns_read_only_still_answers(void **state)
         uint32_t before;
         int r;
 
-        if (!own_namespace() ||
+        if (!mount_own_namespace() ||
                 !RUN(world,
                         "truncate -s 16M '%1$s.img' && mke2fs -q -t ext4 -e remount-ro '%1$s.img' "
                         "2>/dev/null && mount -o loop '%1$s.img' '%1$s' 2>/dev/null"))
