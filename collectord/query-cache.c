@@ -155,6 +155,8 @@ int query_cache_streams(struct query_cache *cache, struct query *query, struct q
                 /* Ordered by host. */
                 r = store_read_streams(query->reader, add_stream, streams);
                 if (r == 0)
+                        r = store_read_facts_version(query->reader, &streams->facts_version);
+                if (r == 0)
                         r = rank_hosts(streams, &streams->rank);
                 if (r < 0)
                         return r;
@@ -290,15 +292,8 @@ int query_cache_facts(struct query_cache *cache, struct query *query, struct que
         const struct query_streams *streams = query->held;
         int r;
 
-        if (!cache->known || cache->state != streams->version) {
-                r = store_read_facts_version(query->reader, &cache->facts_version);
-                if (r < 0)
-                        return r;
-                cache->state = streams->version;
-                cache->known = true;
-        }
         pthread_mutex_lock(&cache->share->mutex);
-        r = share_facts(cache->share, query, cache->facts_version, streams->rank, ret);
+        r = share_facts(cache->share, query, streams->facts_version, streams->rank, ret);
         pthread_mutex_unlock(&cache->share->mutex);
         return r;
 }

@@ -15,8 +15,9 @@ struct query;
 /* The streams at one state of the store. */
 struct query_streams {
         unsigned refs;
-        uint64_t version; /* store_read_version */
-        uint64_t rank;    /* which host's "ceph" source is fresher than which */
+        uint64_t version;       /* store_read_version */
+        uint64_t facts_version; /* of the facts at that state */
+        uint64_t rank;          /* which host's "ceph" source is fresher than which */
         struct store_stream *list;
         size_t n, allocated;
 };
@@ -44,8 +45,6 @@ DEFINE_CLEANUP(query_facts, struct query_facts *, query_facts_unref)
 struct query_cache {
         struct query_streams *streams;
         struct query_share *share; /* of the topology */
-        bool known;                /* at that state of the streams the facts had that version */
-        uint64_t state, facts_version;
         struct block_decoder *decoder;
         /* One entity's rows. */
         uint64_t *values;          /* [schema columns][rows] */
